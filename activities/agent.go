@@ -12,9 +12,9 @@ import (
 type Agent interface {
 	// Run runs one invocation to its end. It calls observe on one goroutine whenever the progress changes. When ctx
 	// ends, Run stops the whole process tree before it returns, and the report has the status
-	// escalation.SessionStopped. If the CLI has run and given no result, the report's Ending says why; escalation.Treat says
-	// what follows. Run returns an error if the CLI could not run, or if the worker interrupts it: a later attempt can
-	// succeed. Even with an error, the report contains all known facts, including the cost.
+	// escalation.SessionStopped. If the CLI has run and given no result, the report's Ending says why; escalation.Treat
+	// says what follows. Run returns an error if the CLI could not run, or if the worker interrupts it: a later attempt
+	// can succeed. Even with an error, the report contains all known facts, including the cost.
 	//
 	// If run.Repairs is set, Run waits at most MaxDirectoryWait for the directory. If the directory is not free by
 	// then, the error wraps ErrDirectoryBusy.
@@ -22,10 +22,10 @@ type Agent interface {
 	// HasConversation reports whether an agent in directory can resume a conversation whose transcript is on this host
 	// or in an archive. An error means that the answer is currently unknown.
 	HasConversation(ctx context.Context, directory, sessionID string) (bool, error)
-	// Concluded returns the report of a session that has given its structured output, although its process did not come to report it;
-	// nil if it has not. Its cost is an estimate. As at the end of Run, the conversation is archived first. It ends what is left of the
-	// session's processes. The argument parentID is the conversation that the session forked; empty if there is none. Call it only if
-	// HasConversation has found the conversation.
+	// Concluded returns the report of a session that has given its structured output, although its process did not come
+	// to report it; nil if it has not. Its cost is an estimate. As at the end of Run, the conversation is archived
+	// first. It ends what is left of the session's processes. The argument parentID is the conversation that the
+	// session forked; empty if there is none. Call it only if HasConversation has found the conversation.
 	Concluded(ctx context.Context, sessionID, parentID string) (*AgentReport, error)
 }
 
@@ -39,20 +39,22 @@ type AgentRun struct {
 	// Repairs reports that the invocation is permitted to change files. Such an invocation gets a git worktree of its
 	// own. If it gets no worktree, it waits until no other repairing invocation runs in Directory.
 	Repairs bool
-	// Inspect reports that the report must contain what the invocation commits in its worktree. Since is the commit that was
-	// reviewed before; empty if there is none.
+	// Inspect reports that the report must contain what the invocation commits in its worktree. Since is the commit
+	// that was reviewed before; empty if there is none.
 	Inspect bool
 	Since   string
-	// Base is a commit of the chain that was pushed, from which the change is shown; empty for the commit with which the work began.
+	// Base is a commit of the chain that was pushed, from which the change is shown; empty for the commit with which
+	// the work began.
 	Base string
-	// At is the commit that the worktree must have, at least; zero for what is committed in Directory, or for Authoring.From. Carry
-	// reports that the report's Change must contain its commits for other hosts, as that of an author always does.
+	// At is the commit that the worktree must have, at least; zero for what is committed in Directory, or for
+	// Authoring.From. Carry reports that the report's Change must contain its commits for other hosts, as that of an
+	// author always does.
 	At    Checkpoint
 	Carry bool
 	// Interrupted reports that the invocation goes on with interrupted work: what its worktree has instead of At stays.
 	Interrupted bool
-	// Authoring says how an author works on a plan; nil for any other invocation. An author never works without a worktree,
-	// and pushes nothing.
+	// Authoring says how an author works on a plan; nil for any other invocation. An author never works without a
+	// worktree, and pushes nothing.
 	Authoring *Authoring
 	// InWorktree returns a text that describes a worktree. If the agent works in a worktree, the prompt must contain
 	// this text. If Repairs is set, InWorktree must not be nil.
@@ -65,8 +67,8 @@ type AgentRun struct {
 	Policy escalation.TierPolicy
 	// SessionID is the id of the conversation that the invocation writes.
 	SessionID string
-	// First reports that this is the session's first attempt, and that there is no conversation of it. Otherwise Run first ends what
-	// earlier attempts have left on this host: two agents must never work on one conversation.
+	// First reports that this is the session's first attempt, and that there is no conversation of it. Otherwise Run
+	// first ends what earlier attempts have left on this host: two agents must never work on one conversation.
 	First bool
 	// Directory is the agent's working directory; empty for the default one.
 	Directory string
@@ -75,15 +77,16 @@ type AgentRun struct {
 	// Resume.
 	Resume string
 	Prompt string
-	// LatePrompt returns a prompt that is still being made. Run calls it when everything else is ready. If it fails, Run returns its
-	// error without an agent. It is nil if Prompt is the prompt, as it must be in a worktree.
+	// LatePrompt returns a prompt that is still being made. Run calls it when everything else is ready. If it fails,
+	// Run returns its error without an agent. It is nil if Prompt is the prompt, as it must be in a worktree.
 	LatePrompt func() (string, error)
-	// SystemPrompt is added to the system prompt; empty if there is nothing to add. A new version of the CLI ignores it when it
-	// resumes a conversation that began with another one.
+	// SystemPrompt is added to the system prompt; empty if there is nothing to add. A new version of the CLI ignores it
+	// when it resumes a conversation that began with another one.
 	SystemPrompt string
 	// Schema is the JSON schema of the structured output; empty if no structured output is needed.
 	Schema string
-	// TextField names a text field of the structured output that people read while the agent writes it; empty if there is none.
+	// TextField names a text field of the structured output that people read while the agent writes it; empty if there
+	// is none.
 	TextField string
 	// ChainFiles reports that the agent gets a directory of its chain, with CooldownFile.
 	ChainFiles bool
@@ -100,8 +103,8 @@ type AgentRun struct {
 // Shown is a commit whose files an invocation gets to read.
 type Shown struct {
 	Checkpoint
-	// Describe returns a text for the prompt that names the directory with the files, or says why there is none. One of the two
-	// arguments is empty.
+	// Describe returns a text for the prompt that names the directory with the files, or says why there is none. One of
+	// the two arguments is empty.
 	Describe func(directory, problem string) (string, error)
 }
 
@@ -139,8 +142,8 @@ type AgentReport struct {
 	Change *Change
 	// Calls lists the IDs of calls that somebody must have allowed; only the report of Concluded has it.
 	Calls []string
-	// Unarchived reports that the archive lacks the end of the conversation, because it could not be saved there. If this host is lost, so
-	// is that.
+	// Unarchived reports that the archive lacks the end of the conversation, because it could not be saved there. If
+	// this host is lost, so is that.
 	Unarchived bool
 }
 
@@ -163,8 +166,8 @@ type AgentProgress struct {
 	CostUSD float64 `json:"cost_usd"`
 	// Tools holds the latest tool calls, oldest first. The list is short, so that a heartbeat stays small.
 	Tools []ToolCall `json:"tools,omitempty"`
-	// Waiting describes the reason for which the invocation waits before its agent starts; empty if the invocation does not
-	// wait.
+	// Waiting describes the reason for which the invocation waits before its agent starts; empty if the invocation does
+	// not wait.
 	Waiting string `json:"waiting,omitempty"`
 	// Text is the beginning of the field AgentRun.TextField as far as the agent has written it, up to 16 KB.
 	Text string `json:"text,omitempty"`

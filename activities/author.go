@@ -33,8 +33,8 @@ type RunAuthorInput struct {
 	// Directory is the directory of the plan; empty for the default one.
 	Directory string   `json:"directory,omitempty"`
 	Task      PlanTask `json:"task"`
-	// From is the commit on which the work is based. The result's Change is shown from there. At is the latest commit of the work
-	// itself, which the worktree must have; zero before there is one.
+	// From is the commit on which the work is based. The result's Change is shown from there. At is the latest commit
+	// of the work itself, which the worktree must have; zero before there is one.
 	From Checkpoint `json:"from"`
 	At   Checkpoint `json:"at,omitzero"`
 	// Begins reports that no author has worked on the phase yet.
@@ -48,8 +48,8 @@ type RunAuthorInput struct {
 	Gate string `json:"gate,omitempty"`
 	// Correction lists what the author must correct; nil if it has committed nothing yet.
 	Correction *Correction `json:"correction,omitempty"`
-	// ParentSessionID is the conversation from which the author goes on; empty for a new one. Continues reports that a person
-	// chose to continue that session, which was interrupted. InFlight holds its tool calls without a result.
+	// ParentSessionID is the conversation from which the author goes on; empty for a new one. Continues reports that a
+	// person chose to continue that session, which was interrupted. InFlight holds its tool calls without a result.
 	ParentSessionID string     `json:"parent_session_id,omitempty"`
 	Continues       bool       `json:"continues,omitempty"`
 	InFlight        []ToolCall `json:"in_flight,omitempty"`
@@ -74,8 +74,8 @@ type RunAuthorResult struct {
 }
 
 // RunAuthor lets an agent work on a plan in a worktree, and returns what it has committed. If its report is missing or
-// invalid, RunAuthor asks for it once more. A turn without a valid report is a result and not an error. The errors are the
-// same as those of RunTier.
+// invalid, RunAuthor asks for it once more. A turn without a valid report is a result and not an error. The errors are
+// the same as those of RunTier.
 func (t *Tiers) RunAuthor(ctx context.Context, input RunAuthorInput) (RunAuthorResult, error) {
 	var work *review.Work
 	r := t.author(input)
@@ -91,12 +91,16 @@ func (t *Tiers) RunAuthor(ctx context.Context, input RunAuthorInput) (RunAuthorR
 		return RunAuthorResult{}, err
 	}
 	result := RunAuthorResult{
-		Report: session.Report, Work: work, Change: session.Change, EndedAt: session.at, InFlight: session.latestCalls(),
+		Report: session.Report, Work: work, Change: session.Change, EndedAt: session.at,
+		InFlight: session.latestCalls(),
 	}
 	if work == nil {
 		result.Problem = session.why(r)
 	} else {
-		result.Report.Verdict = &escalation.Verdict{Status: escalation.VerdictStatus(work.Status), Summary: work.Summary}
+		result.Report.Verdict = &escalation.Verdict{
+			Status:  escalation.VerdictStatus(work.Status),
+			Summary: work.Summary,
+		}
 	}
 	return result, nil
 }
@@ -104,13 +108,17 @@ func (t *Tiers) RunAuthor(ctx context.Context, input RunAuthorInput) (RunAuthorR
 // author returns the role of an author, without its decode.
 func (t *Tiers) author(input RunAuthorInput) role {
 	return role{
-		name: "the author", purpose: escalation.PurposeAuthor, heartbeat: input.Policy.HeartbeatInterval(), budgetUSD: input.BudgetUSD,
+		name: "the author", purpose: escalation.PurposeAuthor, heartbeat: input.Policy.HeartbeatInterval(),
+		budgetUSD: input.BudgetUSD,
 		run: AgentRun{
-			ChainID: input.ChainID, FirstRunID: input.FirstRunID, Tier: input.Tier, Policy: input.Policy.For(input.Tier),
-			SessionID: input.SessionID, Directory: input.Directory, Resume: input.ParentSessionID, Schema: review.AuthorSchema,
-			Repairs: true, Inspect: true, Since: input.Since, InWorktree: t.Prompts.Worktree, Limits: input.Policy.Cooldowns,
-			Authoring: &Authoring{Plan: input.Task.File, From: input.From, Begins: input.Begins, Whole: input.Task.Amend},
-			At:        input.At, Carry: true, Interrupted: input.Continues,
+			ChainID: input.ChainID, FirstRunID: input.FirstRunID, Tier: input.Tier,
+			Policy: input.Policy.For(input.Tier), SessionID: input.SessionID, Directory: input.Directory,
+			Resume: input.ParentSessionID, Schema: review.AuthorSchema, Repairs: true, Inspect: true,
+			Since: input.Since, InWorktree: t.Prompts.Worktree, Limits: input.Policy.Cooldowns,
+			Authoring: &Authoring{
+				Plan: input.Task.File, From: input.From, Begins: input.Begins,
+				Whole: input.Task.Amend,
+			}, At: input.At, Carry: true, Interrupted: input.Continues,
 		},
 		output: "report", repair: t.Prompts.AuthorRepair,
 		prompt: func(_ context.Context, cutOff *prompts.Interruption) (string, error) {
@@ -122,13 +130,16 @@ func (t *Tiers) author(input RunAuthorInput) role {
 // authorPrompt returns the prompt with which an author begins, or goes on in an earlier conversation.
 func (t *Tiers) authorPrompt(in RunAuthorInput, cutOff *prompts.Interruption) (string, error) {
 	if in.Continues {
-		launch := prompts.Launch{Guidance: in.Guidance, Gate: in.Gate, CutOff: cutOff, Correction: in.Correction.prompt()}
+		launch := prompts.Launch{
+			Guidance: in.Guidance, Gate: in.Gate, CutOff: cutOff,
+			Correction: in.Correction.prompt(),
+		}
 		return t.Prompts.Continued(launch, callsOf(in.InFlight))
 	}
 	of := prompts.Authoring{
-		Plan: in.Task.File, Title: in.Task.Title, Amend: in.Task.Amend, Phase: in.Task.Phase, Request: in.Request, Guidance: in.Guidance,
-		Correction: in.Correction.prompt(), CutOff: cutOff, Brief: t.permissions(in.Tier, false), Gate: in.Gate,
-		Refusal: in.Refusal,
+		Plan: in.Task.File, Title: in.Task.Title, Amend: in.Task.Amend, Phase: in.Task.Phase, Request: in.Request,
+		Guidance: in.Guidance, Correction: in.Correction.prompt(), CutOff: cutOff,
+		Brief: t.permissions(in.Tier, false), Gate: in.Gate, Refusal: in.Refusal,
 	}
 	if in.ParentSessionID == "" {
 		return t.Prompts.Author(of)
@@ -139,11 +150,11 @@ func (t *Tiers) authorPrompt(in RunAuthorInput, cutOff *prompts.Interruption) (s
 
 // Plans reads plans, and looks at what was committed for them.
 type Plans interface {
-	// ReadPlan returns a plan as the latest commit has it. If it cannot be worked on, the result has a problem. An error
-	// means that another worker, or a later attempt, may succeed.
+	// ReadPlan returns a plan as the latest commit has it. If it cannot be worked on, the result has a problem. An
+	// error means that another worker, or a later attempt, may succeed.
 	ReadPlan(ctx context.Context, request PlanRequest) (PlanResult, error)
-	// Inspect returns what a run has committed in its worktree, and runs the checks of the repository again. It calls observe
-	// while programs run. An error means that another worker, or a later attempt, may succeed.
+	// Inspect returns what a run has committed in its worktree, and runs the checks of the repository again. It calls
+	// observe while programs run. An error means that another worker, or a later attempt, may succeed.
 	Inspect(ctx context.Context, run AgentRun, observe func(AgentProgress)) (*Change, error)
 }
 
@@ -172,8 +183,8 @@ func (t *Tiers) ReadPlan(ctx context.Context, request PlanRequest) (PlanResult, 
 	return t.Plans.ReadPlan(ctx, request)
 }
 
-// InspectRun returns what a run has committed in its worktree, and runs the checks of the repository again. The input is that
-// of the author's latest turn.
+// InspectRun returns what a run has committed in its worktree, and runs the checks of the repository again. The input
+// is that of the author's latest turn.
 func (t *Tiers) InspectRun(ctx context.Context, input RunAuthorInput) (Change, error) {
 	done := beat(ctx)
 	defer done()

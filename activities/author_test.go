@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation/review"
 )
 
-// TestRunAuthorAsksForTheReport lets an author end without a valid report. It is asked once more, without tools, in its own
-// conversation. What it committed in its first run counts, whatever it then reports.
+// TestRunAuthorAsksForTheReport lets an author end without a valid report. It is asked once more, without tools, in its
+// own conversation. What it committed in its first run counts, whatever it then reports.
 func TestRunAuthorAsksForTheReport(t *testing.T) {
 	t.Parallel()
 	const done = `{"status":"complete","summary":"the port is set"}`

@@ -7,8 +7,8 @@ import (
 
 // Change describes the commits of a session in its worktree, as a reviewer sees them. Secrets in it are masked.
 type Change struct {
-	// Branch is the branch of the worktree, and Base the commit on which the change is based. Commit is the commit of the supervisor with
-	// what the worktree has committed since: it is what is reviewed, and what is pushed.
+	// Branch is the branch of the worktree, and Base the commit on which the change is based. Commit is the commit of
+	// the supervisor with what the worktree has committed since: it is what is reviewed, and what is pushed.
 	Branch string `json:"branch"`
 	Base   string `json:"base"`
 	Commit string `json:"commit"`
@@ -19,8 +19,8 @@ type Change struct {
 	// Within is the directory of the chain in its repository; "." for all of it.
 	Within string        `json:"within,omitempty"`
 	Files  []review.File `json:"files,omitempty"`
-	// Patch is the change in git's format, and Since what has changed since the previous review; empty if there was none, or if this
-	// host does not have its commit.
+	// Patch is the change in git's format, and Since what has changed since the previous review; empty if there was
+	// none, or if this host does not have its commit.
 	Patch string `json:"patch,omitempty"`
 	Since string `json:"since,omitempty"`
 	// Doubts lists why only a person may approve the change, besides what its files say.
@@ -32,12 +32,12 @@ type Change struct {
 	// Plan is the plan in Commit; nil if nobody asked for it, or PlanProblem says why it cannot be read.
 	Plan        *review.Plan `json:"plan,omitempty"`
 	PlanProblem string       `json:"plan_problem,omitempty"`
-	// Fork is the commit on which the whole branch is based, and Pack contains the commits since then for other hosts; empty if nobody
-	// asked for them. Both are empty if a commit contains a secret.
+	// Fork is the commit on which the whole branch is based, and Pack contains the commits since then for other hosts;
+	// empty if nobody asked for them. Both are empty if a commit contains a secret.
 	Fork string `json:"fork,omitempty"`
 	Pack []byte `json:"pack,omitempty"`
-	// Project is the repository in which a pull request can propose the change; nil if there is none, or the policy grants the
-	// author no program for it.
+	// Project is the repository in which a pull request can propose the change; nil if there is none, or the policy
+	// grants the author no program for it.
 	Project *forge.Project `json:"project,omitempty"`
 	// NoRemote reports that the repository has no remote origin, so the change cannot be pushed.
 	NoRemote bool `json:"no_remote,omitempty"`

@@ -56,7 +56,10 @@ type WriteHandoffResult struct {
 func (t *Tiers) WriteHandoff(ctx context.Context, input WriteHandoffInput) (WriteHandoffResult, error) {
 	file := chainFile(input.ChainID, HandoffFile)
 	prompt := func() (string, error) {
-		return t.Prompts.HandoffRequest(prompts.HandoffRequest{File: file, From: input.Tier, Next: input.Next, Missing: input.Missing})
+		return t.Prompts.HandoffRequest(prompts.HandoffRequest{
+			File: file, From: input.Tier, Next: input.Next,
+			Missing: input.Missing,
+		})
 	}
 	session, err := t.runSession(ctx, role{
 		name: "a handoff from " + input.Tier.String(), purpose: escalation.PurposeHandoff,
@@ -67,7 +70,8 @@ func (t *Tiers) WriteHandoff(ctx context.Context, input WriteHandoffInput) (Writ
 			ChainFiles: true, Cooldowns: input.Cooldowns, LeavesHandoff: true,
 		},
 		prompt: func(context.Context, *prompts.Interruption) (string, error) { return prompt() },
-		goOn:   func(context.Context, prompts.Interruption) (string, error) { return prompt() }, // the file of an earlier attempt is gone
+		// the file of an earlier attempt is gone
+		goOn: func(context.Context, prompts.Interruption) (string, error) { return prompt() },
 	})
 	if err != nil {
 		return WriteHandoffResult{}, err

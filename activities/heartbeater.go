@@ -141,8 +141,8 @@ func (h *heartbeater) add(ended escalation.Report) {
 	h.last.Spent, h.last.Now, h.last.InFlight = h.last.Spent.Then(ended), AgentProgress{}, nil
 }
 
-// settle sets the total spending of all attempts, and the hosts on which they may have committed something. Call settle after the last
-// invocation has ended.
+// settle sets the total spending of all attempts, and the hosts on which they may have committed something. Call settle
+// after the last invocation has ended.
 func (h *heartbeater) settle(all AgentReport, failures int, hosts []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

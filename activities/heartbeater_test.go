@@ -131,8 +131,8 @@ func TestHeartbeatRate(t *testing.T) {
 	}
 }
 
-// TestCancelledWithinFifteenSeconds cancels the chain right after a heartbeat, which is the worst moment. Temporal answers the
-// next heartbeat slowly, but within heartbeatCall.
+// TestCancelledWithinFifteenSeconds cancels the chain right after a heartbeat, which is the worst moment. Temporal
+// answers the next heartbeat slowly, but within heartbeatCall.
 func TestCancelledWithinFifteenSeconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -152,8 +152,8 @@ func TestCancelledWithinFifteenSeconds(t *testing.T) {
 	})
 }
 
-// TestHeartbeaterStopsAtOnce stops the heartbeats while one of them is being sent. An agent that has ended must not wait for
-// it.
+// TestHeartbeaterStopsAtOnce stops the heartbeats while one of them is being sent. An agent that has ended must not
+// wait for it.
 func TestHeartbeaterStopsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -186,8 +186,8 @@ func TestHeartbeaterOutlastsAShortOutage(t *testing.T) {
 	})
 }
 
-// TestHeartbeaterRetriesSoon lets Temporal refuse heartbeats for 15 seconds, longer than an interval. The retries come soon, so
-// that the agent lives on.
+// TestHeartbeaterRetriesSoon lets Temporal refuse heartbeats for 15 seconds, longer than an interval. The retries come
+// soon, so that the agent lives on.
 func TestHeartbeaterRetriesSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 // maxInstructions limits the instructions in a prompt, in characters, because each session pays for them.
 const maxInstructions = 24_000
 
-// instructions returns what the operator has written about the chain's services: for a look the look files and the headings of the
-// runbooks, for a repair the runbooks. A chain without services gets those of all services. The files are read anew for each
-// session, so that a change counts without a restart.
+// instructions returns what the operator has written about the chain's services: for a look the look files and the
+// headings of the runbooks, for a repair the runbooks. A chain without services gets those of all services. The files
+// are read anew for each session, so that a change counts without a restart.
 func (t *Tiers) instructions(input RunTierInput) []prompts.Instruction {
 	if t.Catalog == nil || t.ReadFile == nil {
 		return nil

@@ -56,10 +56,11 @@ func callsOf(inFlight []ToolCall) []prompts.Call {
 func (t *Tiers) openingPrompt(ctx context.Context, input RunTierInput, cutOff *prompts.Interruption) (string, error) {
 	launch := prompts.Launch{
 		Tier: input.Tier, From: input.ParentTier, Policy: input.Policy,
-		Services: input.Services, Request: input.Request, Issue: input.Issue, Guidance: input.Guidance, Recheck: input.Recheck,
-		CutOff: cutOff, CooldownFile: chainFile(input.ChainID, CooldownFile), Brief: t.permissions(input.Tier, input.Policy.DryRun),
-		Catalog: t.Catalog, Affected: input.Affected, Instructions: t.instructions(input),
-		Incidents: input.Incidents, Repairs: input.Repairs, Leave: input.Leave, Correction: input.Correction.prompt(), Gate: input.Gate,
+		Services: input.Services, Request: input.Request, Issue: input.Issue, Guidance: input.Guidance,
+		Recheck: input.Recheck, CutOff: cutOff, CooldownFile: chainFile(input.ChainID, CooldownFile),
+		Brief: t.permissions(input.Tier, input.Policy.DryRun), Catalog: t.Catalog, Affected: input.Affected,
+		Instructions: t.instructions(input), Incidents: input.Incidents, Repairs: input.Repairs, Leave: input.Leave,
+		Correction: input.Correction.prompt(), Gate: input.Gate,
 	}
 	if input.Continues {
 		return t.Prompts.Continued(launch, callsOf(input.InFlight))

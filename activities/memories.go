@@ -18,9 +18,9 @@ type Memories interface {
 	RecallMemories(ctx context.Context, recall memory.Recall) (memory.Brief, error)
 }
 
-// recall returns the text about memories for a tier's prompt: about those of the chain's services or, in a chain without
-// services, of all services. A session that resumes a conversation gets only what is not in it. A tier can do its work without
-// memories, so if they cannot be read, recall logs that and returns none.
+// recall returns the text about memories for a tier's prompt: about those of the chain's services or, in a chain
+// without services, of all services. A session that resumes a conversation gets only what is not in it. A tier can do
+// its work without memories, so if they cannot be read, recall logs that and returns none.
 func (t *Tiers) recall(ctx context.Context, input RunTierInput) string {
 	if t.Memories == nil {
 		return ""

@@ -37,7 +37,8 @@ type Notifications struct {
 	Deliveries DeliveryLog
 	// IsPermanent reports whether an error of Deliveries is permanent, so that a retry would fail, too.
 	IsPermanent func(error) bool
-	// PagesURL is the address of the pages, and UIURL that of Temporal's Web UI. Notifications contain no link to what is empty.
+	// PagesURL is the address of the pages, and UIURL that of Temporal's Web UI. Notifications contain no link to what
+	// is empty.
 	PagesURL, UIURL string
 }
 
@@ -49,17 +50,17 @@ type NotifyInput struct {
 // NotifyActivity is the activity type of Notify.
 const NotifyActivity = "Notify"
 
-// recordPatience limits the wait of a notification for the records, which say who has received it before. After that time it is
-// sent without them: a notification that arrives twice is better than one that is lost with the database.
+// recordPatience limits the wait of a notification for the records, which say who has received it before. After that
+// time it is sent without them: a notification that arrives twice is better than one that is lost with the database.
 const recordPatience = 10 * time.Minute
 
 // Notify sends a notification to every target that has not received it yet. If a target does not accept the
 // notification, Notify returns an error. A retry sends the notification only to the remaining targets.
 //
-// Two places know who has received it. The heartbeat of the activity reaches its retries although the records are unavailable, and
-// although another target fails for an hour. The records reach other chains with the same notification, and an activity that has
-// begun anew. So a target receives the notification twice only if this worker dies within the seconds before the next heartbeat,
-// while the records are unavailable.
+// Two places know who has received it. The heartbeat of the activity reaches its retries although the records are
+// unavailable, and although another target fails for an hour. The records reach other chains with the same
+// notification, and an activity that has begun anew. So a target receives the notification twice only if this worker
+// dies within the seconds before the next heartbeat, while the records are unavailable.
 func (n *Notifications) Notify(ctx context.Context, input NotifyInput) error {
 	info := activity.GetInfo(ctx)
 	d := delivery{
@@ -76,8 +77,8 @@ func (n *Notifications) Notify(ctx context.Context, input NotifyInput) error {
 
 // delivery holds the results of earlier attempts.
 type delivery struct {
-	// sent holds the IDs of the targets that have received the notification from this activity. The function remember keeps them
-	// for the next attempt.
+	// sent holds the IDs of the targets that have received the notification from this activity. The function remember
+	// keeps them for the next attempt.
 	sent     []string
 	remember func(sent []string)
 	// late reports that the records were unavailable for too long to wait for them.
@@ -119,8 +120,8 @@ func (n *Notifications) notify(ctx context.Context, input NotifyInput, info acti
 
 func isFailure(err error) bool { return err != nil }
 
-// record records the deliveries that the records do not have. It does so even if ctx has ended, because other chains must not send
-// the notification again. Late, only a permanent error counts.
+// record records the deliveries that the records do not have. It does so even if ctx has ended, because other chains
+// must not send the notification again. Late, only a permanent error counts.
 func (n *Notifications) record(ctx context.Context, key string, recorded []string, d delivery) error {
 	for _, id := range d.sent {
 		if slices.Contains(recorded, id) {
@@ -145,11 +146,12 @@ func failures(errs []error) error {
 	for i, err := range failed {
 		texts[i] = err.Error()
 	}
-	return fmt.Errorf("%d of %d places in CLAUDEOPS_NOTIFY_URLS were not notified: %s", len(failed), len(errs), strings.Join(texts, "; "))
+	return fmt.Errorf("%d of %d places in CLAUDEOPS_NOTIFY_URLS were not notified: %s", len(failed), len(errs),
+		strings.Join(texts, "; "))
 }
 
-// page returns a line with the address of the page about a notification; "" if PagesURL is empty. The page needs a login, and
-// opening it changes nothing.
+// page returns a line with the address of the page about a notification; "" if PagesURL is empty. The page needs a
+// login, and opening it changes nothing.
 func (n *Notifications) page(about escalation.Notification) string {
 	if n.PagesURL == "" {
 		return ""
@@ -172,7 +174,8 @@ func (n *Notifications) link(info activity.Info) string {
 		return ""
 	}
 	return fmt.Sprintf("Web UI: %s/namespaces/%s/workflows/%s/%s", strings.TrimSuffix(n.UIURL, "/"),
-		url.PathEscape(info.Namespace), url.PathEscape(info.WorkflowExecution.ID), url.PathEscape(info.WorkflowExecution.RunID))
+		url.PathEscape(info.Namespace), url.PathEscape(info.WorkflowExecution.ID),
+		url.PathEscape(info.WorkflowExecution.RunID))
 }
 
 // translate makes a permanent error non-retryable. Without translate, Temporal would retry a delivery that can never be

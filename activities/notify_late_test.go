@@ -37,7 +37,8 @@ func (c *countingTarget) Send(context.Context, escalation.Notification) error {
 	return nil
 }
 
-// TestNotifyWithoutRecords checks that a notification that has waited for the records long enough is sent without them, once.
+// TestNotifyWithoutRecords checks that a notification that has waited for the records long enough is sent without them,
+// once.
 func TestNotifyWithoutRecords(t *testing.T) {
 	t.Parallel()
 	target := &countingTarget{}
@@ -67,8 +68,8 @@ func (d *deadTarget) Send(context.Context, escalation.Notification) error {
 	return nil
 }
 
-// TestNotifyForAnHour plays the attempts of an hour, each two minutes after the one before. Nobody receives the notification twice,
-// whether the records can be read or not, and whether another service is dead or not.
+// TestNotifyForAnHour plays the attempts of an hour, each two minutes after the one before. Nobody receives the
+// notification twice, whether the records can be read or not, and whether another service is dead or not.
 func TestNotifyForAnHour(t *testing.T) {
 	t.Parallel()
 	const never = 1000

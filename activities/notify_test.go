@@ -128,8 +128,8 @@ func notifyFor(t *testing.T, notifications *activities.Notifications) error {
 	return env.GetWorkflowError()
 }
 
-// TestNotifyWhileRecordsCannotBeWritten checks that the attempts of an activity know from its heartbeats who has received the
-// notification, although the records do not keep it.
+// TestNotifyWhileRecordsCannotBeWritten checks that the attempts of an activity know from its heartbeats who has
+// received the notification, although the records do not keep it.
 func TestNotifyWhileRecordsCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	log := &fakeDeliveries{failW: errors.New("the disk is full"), forgets: true}
@@ -150,7 +150,8 @@ func TestOmittedCycles(t *testing.T) {
 	require.Equal(t, "cycles that did not take place: 3 skipped because the one before still ran, 2 missed while Temporal was away", now.String())
 }
 
-// TestNotificationsLeadToTheirPage checks which page a notification names: at a gate that of the gate, without a way to act on it.
+// TestNotificationsLeadToTheirPage checks which page a notification names: at a gate that of the gate, without a way to
+// act on it.
 func TestNotificationsLeadToTheirPage(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[escalation.NotificationKind]string{

@@ -93,8 +93,8 @@ func withHost(hosts []string, host string) []string {
 	return append(slices.Clip(hosts), host)
 }
 
-// elsewhere returns the hosts of earlier attempts that may have committed something, except for the one of the worktree in which the latest
-// attempt has worked. That host may have got another name, as a new container has.
+// elsewhere returns the hosts of earlier attempts that may have committed something, except for the one of the worktree
+// in which the latest attempt has worked. That host may have got another name, as a new container has.
 func (p TierProgress) elsewhere(host string, worked *escalation.Worktree) []string {
 	if worked.Again && len(p.Hosts) == 1 {
 		return nil

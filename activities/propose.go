@@ -17,8 +17,8 @@ import (
 
 // Proposer writes pull requests as the agents' user.
 type Proposer interface {
-	// Propose opens or updates a pull request, or adds a comment to it. A repeated call has no further effect. If it is refused,
-	// the result has a problem. An error means that it may succeed later or on another host.
+	// Propose opens or updates a pull request, or adds a comment to it. A repeated call has no further effect. If it is
+	// refused, the result has a problem. An error means that it may succeed later or on another host.
 	Propose(ctx context.Context, proposal Proposal) (ProposeResult, error)
 }
 
@@ -29,8 +29,8 @@ type Proposal struct {
 	Tier        escalation.Tier
 	Branch      string
 	Title, Body string
-	// Comment reports that Body is a comment on the pull request that the author has opened. It is added unless one with the
-	// line Marker is there.
+	// Comment reports that Body is a comment on the pull request that the author has opened. It is added unless one
+	// with the line Marker is there.
 	Comment bool
 	Marker  string
 }
@@ -50,7 +50,8 @@ type ProposeRequest struct {
 	Comment bool `json:"comment,omitempty"`
 	// Problem is what the chain found before the author began; empty if that is not known.
 	Problem string `json:"problem,omitempty"`
-	// Phases are the phases of the plan that the change carries out; empty if there is no plan. Review is that of the last one.
+	// Phases are the phases of the plan that the change carries out; empty if there is no plan. Review is that of the
+	// last one.
 	Phases      []escalation.PlanPhase `json:"phases,omitempty"`
 	CheckOutput string                 `json:"check_output,omitempty"`
 	Previews    []Preview              `json:"previews,omitempty"`
@@ -64,8 +65,8 @@ type ProposeResult struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// ProposeChange proposes a change in a pull request, or adds its review to the pull request that its author has opened. Another
-// attempt repeats nothing, also on another host.
+// ProposeChange proposes a change in a pull request, or adds its review to the pull request that its author has opened.
+// Another attempt repeats nothing, also on another host.
 func (t *Tiers) ProposeChange(ctx context.Context, request ProposeRequest) (ProposeResult, error) {
 	done := beat(ctx)
 	defer done()
@@ -75,8 +76,8 @@ func (t *Tiers) ProposeChange(ctx context.Context, request ProposeRequest) (Prop
 		title = "Change of " + about.ChainID
 	}
 	result, err := t.Proposer.Propose(ctx, Proposal{
-		Project: request.Project, Tier: request.Tier, Branch: request.Review.Branch, Title: forge.Title(title), Body: about.Markdown(),
-		Comment: request.Comment, Marker: about.Marker(),
+		Project: request.Project, Tier: request.Tier, Branch: request.Review.Branch, Title: forge.Title(title),
+		Body: about.Markdown(), Comment: request.Comment, Marker: about.Marker(),
 	})
 	if err != nil {
 		options := temporal.ApplicationErrorOptions{}
@@ -88,17 +89,18 @@ func (t *Tiers) ProposeChange(ctx context.Context, request ProposeRequest) (Prop
 	return result, nil
 }
 
-// afterForgeLimit is the time until a forge that has limited a login is asked again. GitHub renews its limit each hour, and asks for at
-// least a minute after others (docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api).
+// afterForgeLimit is the time until a forge that has limited a login is asked again. GitHub renews its limit each hour,
+// and asks for at least a minute after others
+// (docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api).
 const afterForgeLimit = 8 * time.Minute
 
 // describe returns what a pull request says about a change.
 func (t *Tiers) describe(chainID string, request ProposeRequest) forge.Description {
 	done := request.Review
 	about := forge.Description{
-		ChainID: chainID, ReviewID: done.ReviewerID, Branch: done.Branch, Commit: done.Commit, Files: done.Files, Lines: done.Lines,
-		Problem: request.Problem, Decision: decisionOn(request), Status: done.Status, Summary: request.Summary, Findings: done.Findings,
-		Checks: done.Checks, CheckOutput: request.CheckOutput,
+		ChainID: chainID, ReviewID: done.ReviewerID, Branch: done.Branch, Commit: done.Commit, Files: done.Files,
+		Lines: done.Lines, Problem: request.Problem, Decision: decisionOn(request), Status: done.Status,
+		Summary: request.Summary, Findings: done.Findings, Checks: done.Checks, CheckOutput: request.CheckOutput,
 	}
 	if t.PagesURL != "" {
 		about.Link = strings.TrimSuffix(t.PagesURL, "/") + "/chains/" + url.PathEscape(chainID)
@@ -122,7 +124,8 @@ func decisionOn(request ProposeRequest) string {
 	case done.Approved:
 		return fmt.Sprintf("Approved by rule %s: %s.", done.Rule, done.Reason)
 	case request.ByPerson:
-		return fmt.Sprintf("A person has approved the commit at a gate. The review had not, by rule %s: %s.", done.Rule, done.Reason)
+		return fmt.Sprintf("A person has approved the commit at a gate. The review had not, by rule %s: %s.",
+			done.Rule, done.Reason)
 	}
 	return fmt.Sprintf("Not approved, by rule %s: %s.", done.Rule, done.Reason)
 }

@@ -20,7 +20,8 @@ func (p proposerFunc) Propose(context.Context, Proposal) (ProposeResult, error) 
 	return ProposeResult{}, p()
 }
 
-// TestProposeWaitsForAForge checks that Temporal asks a forge again only when its limit can have ended, and soon after other failures.
+// TestProposeWaitsForAForge checks that Temporal asks a forge again only when its limit can have ended, and soon after
+// other failures.
 func TestProposeWaitsForAForge(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

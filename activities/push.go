@@ -21,7 +21,8 @@ type PushRequest struct {
 	Directory string `json:"directory,omitempty"`
 	Branch    string `json:"branch"`
 	Commit    string `json:"commit"`
-	// Base and Pack let a host have the commit that did not make it, as in Checkpoint; empty if nothing was carried along.
+	// Base and Pack let a host have the commit that did not make it, as in Checkpoint; empty if nothing was carried
+	// along.
 	Base string `json:"base,omitempty"`
 	Pack []byte `json:"pack,omitempty"`
 }
@@ -30,9 +31,11 @@ type PushRequest struct {
 type PushResult struct {
 	// Remote is the address of the remote, without credentials.
 	Remote string `json:"remote,omitempty"`
-	// NoRemote reports that the repository has no remote origin: the commit stays on its branch, and no attempt can push it.
+	// NoRemote reports that the repository has no remote origin: the commit stays on its branch, and no attempt can
+	// push it.
 	NoRemote bool `json:"no_remote,omitempty"`
-	// Problem says why the commit was not pushed; empty if it was. Final reports that another attempt would end in the same way.
+	// Problem says why the commit was not pushed; empty if it was. Final reports that another attempt would end in the
+	// same way.
 	Problem string `json:"problem,omitempty"`
 	Final   bool   `json:"final,omitempty"`
 }

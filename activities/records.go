@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Recorder keeps the records of chains and conversations. Every method that writes is idempotent, because a retry of the activity
-// repeats the call.
+// Recorder keeps the records of chains and conversations. Every method that writes is idempotent, because a retry of
+// the activity repeats the call.
 type Recorder interface {
 	// OpenSession admits a session under policy and stores the session. If the session is refused, OpenSession stores
 	// nothing. If a session with this SessionID is already stored, OpenSession returns the stored session unchanged.
@@ -18,7 +18,8 @@ type Recorder interface {
 	OpenSession(ctx context.Context, session escalation.Session, request escalation.AdmissionRequest,
 		policy escalation.Policy) (escalation.AdmissionResult, error)
 	// Review returns the decision that OpenSession would make at the time request.At. It changes nothing.
-	Review(ctx context.Context, request escalation.AdmissionRequest, policy escalation.Policy) (escalation.Admission, error)
+	Review(ctx context.Context, request escalation.AdmissionRequest, policy escalation.Policy) (escalation.Admission,
+		error)
 	// Conversation returns the session of a conversation.
 	Conversation(ctx context.Context, sessionID string) (escalation.Session, error)
 	// CloseSession stores the result of a session. It also opens and resolves incidents.
@@ -28,11 +29,13 @@ type Recorder interface {
 	// ReleaseServices unlocks the services of a chain, so that other chains can repair them.
 	ReleaseServices(ctx context.Context, chainID string) error
 
-	// KnownIncidents returns the selected incidents that are open, or were resolved at most escalation.IncidentMemory before of.At.
+	// KnownIncidents returns the selected incidents that are open, or were resolved at most escalation.IncidentMemory
+	// before of.At.
 	KnownIncidents(ctx context.Context, of escalation.KnownIncidents) ([]escalation.Incident, error)
 	// ChainIncidents returns the incidents that a chain works on (own), and those on which other chains still work
 	// although a session of the chain has resolved them (healed). Each incident lists the work of other chains only.
-	ChainIncidents(ctx context.Context, chain escalation.ChainRun, sessionID string) (own, healed []escalation.Incident, err error)
+	ChainIncidents(ctx context.Context, chain escalation.ChainRun, sessionID string) (own,
+		healed []escalation.Incident, err error)
 	// RecordProgress stores the progress of a chain with its incidents.
 	RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) error
 
@@ -42,7 +45,8 @@ type Recorder interface {
 	AnswerSession(ctx context.Context, conversationID string, turn int) (*escalation.Session, error)
 	// Chain returns the sessions of a chain by sequence.
 	Chain(ctx context.Context, chainID string) ([]escalation.Session, error)
-	// AddMessage stores a message as the next turn. A stored message keeps its turn, and so does another one with the same ID.
+	// AddMessage stores a message as the next turn. A stored message keeps its turn, and so does another one with the
+	// same ID.
 	AddMessage(
 		ctx context.Context, conversationID string, message escalation.TalkMessage, after int, at time.Time,
 	) (escalation.TalkStored, error)
@@ -53,8 +57,8 @@ type Recorder interface {
 // Records keeps the records of chains and conversations.
 type Records struct {
 	Store Recorder
-	// Catalog holds the services that the operator has described; nil if there are none. A chain that began before a service
-	// was renamed asks for it, and limits it, by its old name.
+	// Catalog holds the services that the operator has described; nil if there are none. A chain that began before a
+	// service was renamed asks for it, and limits it, by its old name.
 	Catalog *escalation.Catalog
 	// IsPermanent reports whether an error of Store is permanent, so that a retry would fail, too. IsUnknown reports
 	// whether an error means that the record does not exist.
@@ -87,7 +91,8 @@ func (r *Records) OpenSession(ctx context.Context, input OpenSessionInput) (esca
 	input.Policy.Cooldowns = r.Catalog.Cooldowns(input.Policy.Cooldowns)
 	opening, err := r.Store.OpenSession(ctx, input.Session, input.Request, input.Policy)
 	if err != nil {
-		return escalation.AdmissionResult{}, r.translate(fmt.Errorf("open the record of session %s: %w", input.Session.SessionID, err))
+		return escalation.AdmissionResult{},
+			r.translate(fmt.Errorf("open the record of session %s: %w", input.Session.SessionID, err))
 	}
 	opening.Healed = closed.Healed
 	if opening.Refusal != nil {
@@ -108,7 +113,8 @@ func (r *Records) Review(ctx context.Context, input ReviewInput) (escalation.Adm
 	input.Policy.Cooldowns = r.Catalog.Cooldowns(input.Policy.Cooldowns)
 	admission, err := r.Store.Review(ctx, input.Request, input.Policy)
 	if err != nil {
-		return escalation.Admission{}, r.translate(fmt.Errorf("look whether chain %s may go on: %w", input.Request.ChainID, err))
+		return escalation.Admission{}, r.translate(fmt.Errorf("look whether chain %s may go on: %w",
+			input.Request.ChainID, err))
 	}
 	return admission, nil
 }
@@ -155,7 +161,8 @@ func (r *Records) CloseSession(ctx context.Context, input CloseSessionInput) (es
 		return brief, r.translate(fmt.Errorf("close the record of session %s: %w", input.SessionID, err))
 	}
 	err := r.RecordEvents(ctx, RecordEventsInput{
-		ChainID: input.ChainID, FirstRunID: input.FirstRunID, Events: input.Events, Release: input.Release, Progress: input.Progress,
+		ChainID: input.ChainID, FirstRunID: input.FirstRunID, Events: input.Events, Release: input.Release,
+		Progress: input.Progress,
 	})
 	if err != nil {
 		return brief, err

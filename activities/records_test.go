@@ -215,8 +215,8 @@ func (c *closingFails) CloseSession(ctx context.Context, sessionID string, repor
 	return c.err
 }
 
-// TestRecordsOfIncidents checks that the end of a session records the chain's progress and returns the incidents, also if it
-// is recorded with the next opening.
+// TestRecordsOfIncidents checks that the end of a session records the chain's progress and returns the incidents, also
+// if it is recorded with the next opening.
 func TestRecordsOfIncidents(t *testing.T) {
 	t.Parallel()
 	own, healed := []escalation.Incident{{ID: "incident-1"}}, []escalation.Incident{{ID: "incident-2"}}

@@ -24,16 +24,16 @@ type RunReviewInput struct {
 	Task *PlanTask `json:"task,omitempty"`
 	// ForPerson lists why a person must look at the change.
 	ForPerson []string `json:"for_person,omitempty"`
-	// Problem describes the finding of the tier before the author. Request is the operator's request, and Issue the only problem of
-	// the chain. Each can be empty. What the author said is not among them.
+	// Problem describes the finding of the tier before the author. Request is the operator's request, and Issue the
+	// only problem of the chain. Each can be empty. What the author said is not among them.
 	Problem  string   `json:"problem,omitempty"`
 	Request  string   `json:"request,omitempty"`
 	Services []string `json:"services,omitempty"`
 	// Before holds the findings of the previous review that are open, and Accepted those that people have accepted.
 	Before   []review.Finding `json:"before,omitempty"`
 	Accepted []review.Finding `json:"accepted,omitempty"`
-	// Continues is the conversation of an interrupted review that this one continues; empty for a new conversation. Guidance is
-	// what a person has said to the reviewer at a gate; it can be empty.
+	// Continues is the conversation of an interrupted review that this one continues; empty for a new conversation.
+	// Guidance is what a person has said to the reviewer at a gate; it can be empty.
 	Continues string `json:"continues,omitempty"`
 	Guidance  string `json:"guidance,omitempty"`
 	// BudgetUSD limits the spending of the session over all its attempts, in US dollars; 0 for the limit in the policy.
@@ -51,8 +51,8 @@ type RunReviewResult struct {
 }
 
 // RunReview lets an agent review a change, with the permissions of TierObserve: in a new conversation, or in that of an
-// interrupted review. If the verdict is missing or invalid, RunReview asks for it once more. A review without a valid verdict
-// is a result and not an error. The errors are the same as those of RunTier.
+// interrupted review. If the verdict is missing or invalid, RunReview asks for it once more. A review without a valid
+// verdict is a result and not an error. The errors are the same as those of RunTier.
 func (t *Tiers) RunReview(ctx context.Context, input RunReviewInput) (RunReviewResult, error) {
 	var verdict *review.Verdict
 	r := t.reviewer(input)
@@ -100,8 +100,8 @@ func (t *Tiers) reviewer(input RunReviewInput) role {
 		run.Shown = &Shown{Checkpoint: change.Checkpoint(), Describe: t.Prompts.Reviewed}
 	}
 	return role{
-		name: "the review", purpose: escalation.PurposeReview, heartbeat: input.Policy.HeartbeatInterval(), budgetUSD: input.BudgetUSD,
-		run: run, output: "verdict", repair: t.Prompts.ReviewRepair,
+		name: "the review", purpose: escalation.PurposeReview, heartbeat: input.Policy.HeartbeatInterval(),
+		budgetUSD: input.BudgetUSD, run: run, output: "verdict", repair: t.Prompts.ReviewRepair,
 		prompt: func(context.Context, *prompts.Interruption) (string, error) { return t.reviewPrompt(input) },
 	}
 }

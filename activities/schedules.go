@@ -24,8 +24,8 @@ type OmittedCycles struct {
 	Created time.Time `json:"created,omitzero"`
 }
 
-// Since returns how many cycles were omitted since an earlier count. If the schedule was created after the earlier count,
-// Since returns o.
+// Since returns how many cycles were omitted since an earlier count. If the schedule was created after the earlier
+// count, Since returns o.
 func (o OmittedCycles) Since(earlier OmittedCycles) OmittedCycles {
 	if !o.Created.Equal(earlier.Created) || o.Overlapped < earlier.Overlapped || o.Late < earlier.Late {
 		return o

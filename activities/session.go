@@ -15,7 +15,8 @@ import (
 	"github.com/claudeops/claudeops/prompts"
 )
 
-// role says how a session is run: what differs between those of tiers, authors, reviewers, conversations and writers of handoffs.
+// role says how a session is run: what differs between those of tiers, authors, reviewers, conversations and writers of
+// handoffs.
 type role struct {
 	// name names the session in errors.
 	name    string
@@ -26,18 +27,19 @@ type role struct {
 	budgetUSD float64
 	// run is the invocation with which the session begins, without its prompt.
 	run AgentRun
-	// prompt returns the prompt with which the session begins. The argument cutOff says what an earlier process of it may have left half
-	// done; nil if there was none.
+	// prompt returns the prompt with which the session begins. The argument cutOff says what an earlier process of it
+	// may have left half done; nil if there was none.
 	prompt func(ctx context.Context, cutOff *prompts.Interruption) (string, error)
-	// goOn returns the prompt that continues the session's own conversation after its process has died; nil for the usual one.
+	// goOn returns the prompt that continues the session's own conversation after its process has died; nil for the
+	// usual one.
 	goOn func(ctx context.Context, cutOff prompts.Interruption) (string, error)
 	// late reports that the prompt is made while the agent's place is made ready. Its errors are returned as they are.
 	late bool
-	// concluded returns the report of a session whose earlier process has given its output and died before it could report it; nil if
-	// there is none. It is nil if the role does not look.
+	// concluded returns the report of a session whose earlier process has given its output and died before it could
+	// report it; nil if there is none. It is nil if the role does not look.
 	concluded func(ctx context.Context, spent escalation.Report) (*AgentReport, error)
-	// output names the structured output; empty if the session has none. decode keeps it, or says what is wrong with it. repair returns
-	// the prompt that asks for it again.
+	// output names the structured output; empty if the session has none. decode keeps it, or says what is wrong with
+	// it. repair returns the prompt that asks for it again.
 	output string
 	decode func(output json.RawMessage) error
 	repair func(reason string) (string, error)
@@ -53,7 +55,8 @@ type SessionEnd struct {
 type ended struct {
 	AgentReport
 
-	// problem says what is wrong with the structured output, even when asked again; nil if it is valid, or the session ended before.
+	// problem says what is wrong with the structured output, even when asked again; nil if it is valid, or the session
+	// ended before.
 	problem error
 	// at is the end of the session by Temporal's clock.
 	at time.Time
@@ -70,16 +73,17 @@ func (e ended) why(r role) string {
 // latestCalls returns the latest tool calls without a result, at most maxInFlight.
 func (e ended) latestCalls() []ToolCall { return e.InFlight[max(0, len(e.InFlight)-maxInFlight):] }
 
-// stopwatch returns a function that returns the current time by Temporal's clock, in UTC and truncated to milliseconds, as
-// records have it. The clock of this host may be wrong: only the time that has passed since the start of the attempt counts.
+// stopwatch returns a function that returns the current time by Temporal's clock, in UTC and truncated to milliseconds,
+// as records have it. The clock of this host may be wrong: only the time that has passed since the start of the attempt
+// counts.
 func stopwatch(ctx context.Context) func() time.Time {
 	began, started := time.Now(), activity.GetInfo(ctx).StartedTime
 	return func() time.Time { return started.Add(time.Since(began)).UTC().Truncate(time.Millisecond) }
 }
 
-// runSession runs one attempt at the session of a role, and sends a heartbeat at each interval until it ends. It adds the spending of
-// this attempt to the spending of earlier attempts. If the attempt fails, or has ended so that another attempt follows, runSession
-// returns an error; its details hold the total.
+// runSession runs one attempt at the session of a role, and sends a heartbeat at each interval until it ends. It adds
+// the spending of this attempt to the spending of earlier attempts. If the attempt fails, or has ended so that another
+// attempt follows, runSession returns an error; its details hold the total.
 func (t *Tiers) runSession(ctx context.Context, r role) (ended, error) {
 	now, past := stopwatch(ctx), pastAttempts(ctx)
 	agent, beats := startHeartbeater(ctx, t.Heartbeats, r.heartbeat, TierProgress{
@@ -87,7 +91,8 @@ func (t *Tiers) runSession(ctx context.Context, r role) (ended, error) {
 		Spent: past.Spent, InFlight: past.InFlight, Failures: past.Failures, Hosts: past.Hosts,
 	})
 	report, problem, err := t.attempt(agent, r, past, beats)
-	if cause := context.Cause(agent); err == nil && report.Status == escalation.SessionStopped && errors.Is(cause, errHeartbeatLost) {
+	if cause := context.Cause(agent); err == nil && report.Status == escalation.SessionStopped &&
+		errors.Is(cause, errHeartbeatLost) {
 		err = cause
 	}
 	most := escalation.Treat(report.Ending, false, r.purpose).Attempts
@@ -109,7 +114,8 @@ func (t *Tiers) runSession(ctx context.Context, r role) (ended, error) {
 		failures++
 	}
 	beats.settle(report, failures, hosts)
-	if err != nil && failures >= most && !handsOver(err) && report.Change != nil { // what it has committed outlasts the last attempt
+	// what it has committed outlasts the last attempt
+	if err != nil && failures >= most && !handsOver(err) && report.Change != nil {
 		report.Status, report.Error = escalation.SessionFailed, err.Error()
 		err = nil
 	}
@@ -120,10 +126,12 @@ func (t *Tiers) runSession(ctx context.Context, r role) (ended, error) {
 	return ended{report, problem, now()}, nil
 }
 
-// attempt runs the agent of a role. If an earlier attempt has a conversation, attempt continues it. The process of that attempt may have
-// ended before it read its prompt. So if it has reported no turn, the agent gets the opening prompt again, with the tool calls that have
-// no result. The result problem says what is wrong with the structured output.
-func (t *Tiers) attempt(ctx context.Context, r role, past TierProgress, beats *heartbeater) (report AgentReport, problem, err error) {
+// attempt runs the agent of a role. If an earlier attempt has a conversation, attempt continues it. The process of that
+// attempt may have ended before it read its prompt. So if it has reported no turn, the agent gets the opening prompt
+// again, with the tool calls that have no result. The result problem says what is wrong with the structured output.
+func (t *Tiers) attempt(
+	ctx context.Context, r role, past TierProgress, beats *heartbeater,
+) (report AgentReport, problem, err error) {
 	run := r.run
 	known, err := t.Agent.HasConversation(ctx, run.Directory, run.SessionID)
 	if err != nil {
@@ -168,9 +176,12 @@ func (t *Tiers) attempt(ctx context.Context, r role, past TierProgress, beats *h
 	return report, problem, err
 }
 
-// ask runs the agent and decodes its structured output. If the output is missing or invalid, ask asks for it in one repair turn. If that
-// gives no valid output either, the session has the status completed, and problem says what is wrong.
-func (t *Tiers) ask(ctx context.Context, run AgentRun, r role, beats *heartbeater) (report AgentReport, problem, err error) {
+// ask runs the agent and decodes its structured output. If the output is missing or invalid, ask asks for it in one
+// repair turn. If that gives no valid output either, the session has the status completed, and problem says what is
+// wrong.
+func (t *Tiers) ask(
+	ctx context.Context, run AgentRun, r role, beats *heartbeater,
+) (report AgentReport, problem, err error) {
 	report, err = t.answer(ctx, run, r, beats)
 	if err != nil || report.Status != escalation.SessionCompleted || r.output == "" {
 		return report, nil, err
@@ -181,7 +192,8 @@ func (t *Tiers) ask(ctx context.Context, run AgentRun, r role, beats *heartbeate
 	run, left := run.after(report.Report)
 	if !left {
 		spent := exhausted(report.Report)
-		report.Status, report.Error = spent.Status, fmt.Sprintf("%s, without a valid %s: %s", spent.Error, r.output, problem)
+		report.Status, report.Error = spent.Status, fmt.Sprintf("%s, without a valid %s: %s", spent.Error, r.output,
+			problem)
 		report.Ending = spent.Ending
 		return report, nil, nil
 	}
@@ -232,8 +244,11 @@ func (t *Tiers) answer(ctx context.Context, run AgentRun, r role, beats *heartbe
 	return t.followUp(ctx, run, report, beats)
 }
 
-// followUp asks the agent something else in the conversation of a session that has answered. The result includes what was spent before.
-func (t *Tiers) followUp(ctx context.Context, run AgentRun, before AgentReport, beats *heartbeater) (AgentReport, error) {
+// followUp asks the agent something else in the conversation of a session that has answered. The result includes what
+// was spent before.
+func (t *Tiers) followUp(
+	ctx context.Context, run AgentRun, before AgentReport, beats *heartbeater,
+) (AgentReport, error) {
 	run.Resume, run.First, run.LatePrompt = run.SessionID, false, nil
 	beats.add(before.Report)
 	report, err := t.Agent.Run(ctx, run, beats.observe)

@@ -33,8 +33,8 @@ type LoadPolicyInput struct {
 // LoadPolicyResult is a snapshot of the policy, which holds for the whole chain.
 type LoadPolicyResult struct {
 	Policy escalation.Policy `json:"policy"`
-	// Services holds the canonical names of the services in the input. Unknown holds the names of services that the catalog
-	// does not have.
+	// Services holds the canonical names of the services in the input. Unknown holds the names of services that the
+	// catalog does not have.
 	Services []string `json:"services,omitempty"`
 	Unknown  []string `json:"unknown,omitempty"`
 }

@@ -15,11 +15,12 @@ import (
 	"github.com/claudeops/claudeops/prompts"
 )
 
-// MemoryProposer records what replies propose to remember. Nothing of it counts before a person confirms it, or another incident
-// shows the same.
+// MemoryProposer records what replies propose to remember. Nothing of it counts before a person confirms it, or another
+// incident shows the same.
 type MemoryProposer interface {
 	// ProposeMemories records proposals of a session. A repetition for the same session records nothing new.
-	ProposeMemories(ctx context.Context, source memory.Source, proposals []escalation.MemoryProposal) ([]memory.Memory, error)
+	ProposeMemories(ctx context.Context, source memory.Source, proposals []escalation.MemoryProposal) ([]memory.Memory,
+		error)
 }
 
 // Talker holds what sessions of conversations need in addition to what sessions of chains need.
@@ -71,9 +72,9 @@ type RunTalkResult struct {
 	EndedAt time.Time `json:"ended_at,omitzero"`
 }
 
-// RunTalk runs the session that answers the message of a turn, and stores the reply. If the session of an earlier attempt has
-// stored its reply already, RunTalk runs nothing. If that session has a conversation without a reply, RunTalk continues
-// that conversation. The errors are those of RunTier.
+// RunTalk runs the session that answers the message of a turn, and stores the reply. If the session of an earlier
+// attempt has stored its reply already, RunTalk runs nothing. If that session has a conversation without a reply,
+// RunTalk continues that conversation. The errors are those of RunTier.
 func (t *Tiers) RunTalk(ctx context.Context, input RunTalkInput) (RunTalkResult, error) {
 	talk := &talking{Tiers: t, input: input}
 	kept, err := t.Talk.Store.KeptReport(ctx, input.session())
@@ -85,10 +86,12 @@ func (t *Tiers) RunTalk(ctx context.Context, input RunTalkInput) (RunTalkResult,
 	}
 	system, err := t.Prompts.TalkSystem(t.Talk.Persona, t.permissions(escalation.TierObserve, false))
 	if err != nil {
-		return RunTalkResult{}, unjudged(fmt.Errorf("%w of a conversation: %w", errPrompt, err), pastAttempts(ctx).Spent, 0, 1)
+		return RunTalkResult{}, unjudged(fmt.Errorf("%w of a conversation: %w", errPrompt, err),
+			pastAttempts(ctx).Spent, 0, 1)
 	}
 	session, err := t.runSession(ctx, role{
-		name: "a conversation", purpose: escalation.PurposeTalk, heartbeat: input.Policy.HeartbeatInterval(), budgetUSD: input.BudgetUSD,
+		name: "a conversation", purpose: escalation.PurposeTalk, heartbeat: input.Policy.HeartbeatInterval(),
+		budgetUSD: input.BudgetUSD,
 		run: AgentRun{
 			ChainID: input.ConversationID, FirstRunID: input.FirstRunID, Tier: escalation.TierObserve,
 			Policy: input.Policy.For(escalation.TierObserve), SessionID: input.SessionID, Resume: input.ParentSessionID,
@@ -100,9 +103,13 @@ func (t *Tiers) RunTalk(ctx context.Context, input RunTalkInput) (RunTalkResult,
 	if err != nil {
 		return RunTalkResult{}, err
 	}
-	result := RunTalkResult{Report: session.Report, Recalled: talk.recalled, Unarchived: session.Unarchived, EndedAt: session.at}
+	result := RunTalkResult{
+		Report: session.Report, Recalled: talk.recalled, Unarchived: session.Unarchived,
+		EndedAt: session.at,
+	}
 	if talk.reply != nil {
-		result.Report.Status, result.Report.Ending, result.Replied = escalation.SessionCompleted, escalation.EndingNone, true
+		result.Report.Status, result.Report.Ending, result.Replied = escalation.SessionCompleted,
+			escalation.EndingNone, true
 		talk.propose(ctx, result.EndedAt)
 		err = t.Talk.Store.KeepReply(ctx, input.session(), *talk.reply, result.Report)
 		if t.Talk.IsUnknown != nil && t.Talk.IsUnknown(err) {
@@ -122,9 +129,9 @@ type talking struct {
 	recalled int
 }
 
-// concluded returns the report of a session whose earlier process has given its reply and died before it could report it, so that nobody
-// pays for the reply twice. If there is none, or if the guard has not allowed all of the session's calls, it returns nil. The report has
-// only what the argument spent lacks.
+// concluded returns the report of a session whose earlier process has given its reply and died before it could report
+// it, so that nobody pays for the reply twice. If there is none, or if the guard has not allowed all of the session's
+// calls, it returns nil. The report has only what the argument spent lacks.
 func (t *talking) concluded(ctx context.Context, spent escalation.Report) (*AgentReport, error) {
 	found, err := t.Agent.Concluded(ctx, t.input.SessionID, t.input.ParentSessionID)
 	if err != nil || found == nil {
@@ -225,8 +232,8 @@ func (t *talking) opening(ctx context.Context, cutOff *prompts.Interruption) (st
 		zone = time.UTC
 	}
 	text, err := t.Prompts.TalkContext(prompts.Talk{
-		Persona: t.Talk.Persona, Actor: turn.Actor, At: at.In(zone), Host: t.Host, Project: t.Talk.Project, Facts: facts,
-		Memories: t.recall(ctx, turn.Text, at), Cold: cold, About: t.input.About,
+		Persona: t.Talk.Persona, Actor: turn.Actor, At: at.In(zone), Host: t.Host, Project: t.Talk.Project,
+		Facts: facts, Memories: t.recall(ctx, turn.Text, at), Cold: cold, About: t.input.About,
 	})
 	if err != nil {
 		return "", fmt.Errorf("%w of a conversation: %w", errPrompt, err)
@@ -240,7 +247,8 @@ func (t *talking) opening(ctx context.Context, cutOff *prompts.Interruption) (st
 	return text + "\n\n" + turn.Text, nil
 }
 
-// explainUnknown makes the error of a turn that is not recorded as open permanent. It returns any other error unchanged.
+// explainUnknown makes the error of a turn that is not recorded as open permanent. It returns any other error
+// unchanged.
 func (t *talking) explainUnknown(err error) error {
 	if t.Talk.IsUnknown != nil && t.Talk.IsUnknown(err) {
 		return fmt.Errorf("%w: %w: %w", errPrompt, errNoMessage, err)
@@ -248,8 +256,8 @@ func (t *talking) explainUnknown(err error) error {
 	return err
 }
 
-// recalledFor returns those of the recalled turns that a turn can follow. A message that goes back to an earlier answer knows nothing
-// of later turns.
+// recalledFor returns those of the recalled turns that a turn can follow. A message that goes back to an earlier answer
+// knows nothing of later turns.
 func recalledFor(turn escalation.TalkTurn, recalled []escalation.TalkTurn) []escalation.TalkTurn {
 	if turn.After == nil {
 		return recalled
@@ -257,8 +265,8 @@ func recalledFor(turn escalation.TalkTurn, recalled []escalation.TalkTurn) []esc
 	return slices.DeleteFunc(recalled, func(earlier escalation.TalkTurn) bool { return earlier.Turn > *turn.After })
 }
 
-// recall returns the text about the memories that match a message. A conversation works without them, so a failure is only
-// logged.
+// recall returns the text about the memories that match a message. A conversation works without them, so a failure is
+// only logged.
 func (t *talking) recall(ctx context.Context, message string, at time.Time) string {
 	if t.Memories == nil {
 		return ""
@@ -268,18 +276,23 @@ func (t *talking) recall(ctx context.Context, message string, at time.Time) stri
 		Text: message, Matching: true, ParentSessionID: t.input.ParentSessionID, At: at,
 	})
 	if err != nil {
-		activity.GetLogger(ctx).Warn("a conversation goes on without memories, because they cannot be read", "error", err)
+		activity.GetLogger(ctx).Warn("a conversation goes on without memories, because they cannot be read", "error",
+			err)
 	}
 	return brief.Markdown
 }
 
-// propose records what the reply proposes to remember, and adds a proposal for each memory that waits for a person. The reply
-// can come from the output of commands, of this turn or of an earlier one, so it has the least trust. A failure is only logged.
+// propose records what the reply proposes to remember, and adds a proposal for each memory that waits for a person. The
+// reply can come from the output of commands, of this turn or of an earlier one, so it has the least trust. A failure
+// is only logged.
 func (t *talking) propose(ctx context.Context, at time.Time) {
 	if t.Talk.Proposals == nil || len(t.reply.Memories) == 0 {
 		return
 	}
-	source := memory.Source{Trust: memory.TrustOutput, At: at, ChainID: t.input.ConversationID, SessionID: t.input.SessionID}
+	source := memory.Source{
+		Trust: memory.TrustOutput, At: at, ChainID: t.input.ConversationID,
+		SessionID: t.input.SessionID,
+	}
 	known, err := t.Talk.Proposals.ProposeMemories(ctx, source, t.reply.Memories)
 	if err != nil {
 		activity.GetLogger(ctx).Warn("what a reply proposes to remember was not recorded", "error", err)
@@ -288,7 +301,8 @@ func (t *talking) propose(ctx context.Context, at time.Time) {
 		if one.Status == memory.StatusCandidate {
 			said := one.Proposal()
 			t.reply.Proposals = append(t.reply.Proposals, escalation.Proposal{
-				Kind: escalation.ProposeMemory, Why: "agents are told of it only if you confirm it", MemoryID: one.ID, Memory: &said,
+				Kind: escalation.ProposeMemory, Why: "agents are told of it only if you confirm it", MemoryID: one.ID,
+				Memory: &said,
 			})
 		}
 	}

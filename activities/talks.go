@@ -18,7 +18,8 @@ type TalkKeeper interface {
 	// BeginTurn stores the session of a turn, and the context that the session gets, which was true at the time at.
 	BeginTurn(ctx context.Context, of escalation.TalkSession, text string, at time.Time) error
 	// KeepReply stores the reply of a session with the session's report.
-	KeepReply(ctx context.Context, of escalation.TalkSession, reply escalation.TalkReply, report escalation.Report) error
+	KeepReply(ctx context.Context, of escalation.TalkSession, reply escalation.TalkReply,
+		report escalation.Report) error
 	// KeptReport returns the report of a session that has replied; nil if the session has not.
 	KeptReport(ctx context.Context, of escalation.TalkSession) (*escalation.Report, error)
 	// AllowedCalls returns the IDs of the calls of a session that the guard has allowed.
@@ -32,8 +33,9 @@ type OpenTalkInput struct {
 	About string `json:"about,omitempty"`
 }
 
-// OpenTalk returns what the records know of a conversation. If the conversation is about a chain and has no answer yet, the
-// result has the last session of that chain. A conversation that has begun stays about the chain that it began from.
+// OpenTalk returns what the records know of a conversation. If the conversation is about a chain and has no answer yet,
+// the result has the last session of that chain. A conversation that has begun stays about the chain that it began
+// from.
 func (r *Records) OpenTalk(ctx context.Context, input OpenTalkInput) (escalation.TalkOpening, error) {
 	opening, err := r.Store.OpenTalk(ctx, input.ConversationID)
 	if err == nil && opening.Turn == 0 {
@@ -49,8 +51,9 @@ func (r *Records) OpenTalk(ctx context.Context, input OpenTalkInput) (escalation
 		}
 	}
 	if err == nil && opening.Last == nil {
-		err = permanent(ErrorTypeNoConversation, fmt.Errorf("chain %s has no session that has ended, and so no conversation to begin "+
-			"from: send the message when its first session has ended", opening.About))
+		err = permanent(ErrorTypeNoConversation,
+			fmt.Errorf("chain %s has no session that has ended, and so no conversation to begin "+
+				"from: send the message when its first session has ended", opening.About))
 	}
 	return opening, r.translate(err)
 }

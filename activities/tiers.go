@@ -20,8 +20,8 @@ const (
 	// HandOverDelay is the retry delay after a worker has ended its own agent. The delay is short, so that another
 	// worker continues at once.
 	HandOverDelay = 100 * time.Millisecond
-	// firstPause is the pause after the first failed attempt. Each pause is three times as long as the previous one, up to
-	// longestPause. An attempt that ended because its worker stopped or died does not count as failed.
+	// firstPause is the pause after the first failed attempt. Each pause is three times as long as the previous one, up
+	// to longestPause. An attempt that ended because its worker stopped or died does not count as failed.
 	firstPause   = 10 * time.Second
 	longestPause = 5 * time.Minute
 	// MaxDirectoryWait limits how long a session waits for a directory in which another session repairs. A waiting
@@ -79,8 +79,8 @@ type RunTierInput struct {
 	Tier      escalation.Tier   `json:"tier"`
 	Policy    escalation.Policy `json:"policy"`
 	Services  []string          `json:"services,omitempty"`
-	// Affected lists the services that the chain must examine: the services of the latest verdict or, without a verdict,
-	// Services.
+	// Affected lists the services that the chain must examine: the services of the latest verdict or, without a
+	// verdict, Services.
 	Affected []string `json:"affected,omitempty"`
 	// Request is the operator's request.
 	Request string `json:"request,omitempty"`
@@ -104,18 +104,19 @@ type RunTierInput struct {
 	Directory string `json:"directory,omitempty"`
 	// Correction lists what the tier must correct in the commits of the chain; nil for its usual work.
 	Correction *Correction `json:"correction,omitempty"`
-	// Inspect asks for what the tier commits in its worktree. Since is the commit that was reviewed before; empty if there is
-	// none.
+	// Inspect asks for what the tier commits in its worktree. Since is the commit that was reviewed before; empty if
+	// there is none.
 	Inspect bool   `json:"inspect,omitempty"`
 	Since   string `json:"since,omitempty"`
-	// Base is the commit of the chain that was pushed last, from which the change is shown; empty for the commit with which the work
-	// began.
+	// Base is the commit of the chain that was pushed last, from which the change is shown; empty for the commit with
+	// which the work began.
 	Base string `json:"base,omitempty"`
-	// Carry asks for the commits themselves, for other hosts. At is the latest commit of the chain that the tier corrects, which its
-	// worktree must have; zero if it corrects none.
+	// Carry asks for the commits themselves, for other hosts. At is the latest commit of the chain that the tier
+	// corrects, which its worktree must have; zero if it corrects none.
 	Carry bool       `json:"carry,omitempty"`
 	At    Checkpoint `json:"at,omitzero"`
-	// Unseen reports that nobody knows what an earlier session has committed: what a worktree that began with At has instead stays.
+	// Unseen reports that nobody knows what an earlier session has committed: what a worktree that began with At has
+	// instead stays.
 	Unseen bool `json:"unseen,omitempty"`
 	// Handoff replaces the conversation if Continuity is escalation.ContinuityHandoff.
 	Handoff *escalation.Handoff `json:"handoff,omitempty"`
@@ -167,7 +168,10 @@ func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult,
 	if err != nil {
 		return RunTierResult{}, err
 	}
-	result := RunTierResult{Report: session.Report, InFlight: session.latestCalls(), Change: session.Change, EndedAt: session.at}
+	result := RunTierResult{
+		Report: session.Report, InFlight: session.latestCalls(), Change: session.Change,
+		EndedAt: session.at,
+	}
 	switch {
 	case session.problem != nil:
 		result.Report.Verdict = &escalation.Verdict{
@@ -203,9 +207,10 @@ func (t *Tiers) FindTranscript(ctx context.Context, input FindTranscriptInput) (
 	return FindTranscriptResult{Reachable: reachable}, nil
 }
 
-// startedBefore reports whether a process of the activity's session was started before. The argument known reports that the
-// session's conversation exists. If it exists although this is the first attempt, the chain was reset. If a process of a reset chain
-// has no conversation yet, it keeps its session locked, and the next one waits for its end. Its worker learns of the reset by a heartbeat.
+// startedBefore reports whether a process of the activity's session was started before. The argument known reports that
+// the session's conversation exists. If it exists although this is the first attempt, the chain was reset. If a process
+// of a reset chain has no conversation yet, it keeps its session locked, and the next one waits for its end. Its worker
+// learns of the reset by a heartbeat.
 func startedBefore(ctx context.Context, known bool) bool {
 	return known || activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx)
 }

@@ -517,8 +517,8 @@ func TestSpentBeforeOfAStranger(t *testing.T) {
 	require.Zero(t, activities.SpentBefore(errors.New("no details")))
 }
 
-// TestWorkOfOtherHosts checks that a session says on which other hosts earlier attempts may have committed something: those whose worker has
-// died, and those that have left commits. A host whose name has changed is no other one.
+// TestWorkOfOtherHosts checks that a session says on which other hosts earlier attempts may have committed something:
+// those whose worker has died, and those that have left commits. A host whose name has changed is no other one.
 func TestWorkOfOtherHosts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -27,7 +27,8 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// variables lists the variables in a file in the form of .env, as NAME=value. It includes variables that are commented out.
+// variables lists the variables in a file in the form of .env, as NAME=value. It includes variables that are commented
+// out.
 func variables(t *testing.T, path string) (environ []string) {
 	t.Helper()
 	assignment := regexp.MustCompile(`^#?([A-Z][A-Z0-9_]*)=(.*)$`)
@@ -65,8 +66,8 @@ func TestSettingsOfDeploymentsAreValid(t *testing.T) {
 	}
 }
 
-// TestDeploymentsNameSettingsThatExist checks that every variable in a file of a deployment exists, including variables in
-// comments.
+// TestDeploymentsNameSettingsThatExist checks that every variable in a file of a deployment exists, including variables
+// in comments.
 func TestDeploymentsNameSettingsThatExist(t *testing.T) {
 	t.Parallel()
 	documented := read(t, "../docs/configuration.md")
@@ -115,7 +116,8 @@ func TestUnitsLetTheWorkerDrain(t *testing.T) {
 		cfg.Worker.DrainTimeout+cfg.Claude.StopGrace+agent.ReportTime+spare)
 }
 
-// TestImagesHaveOurVersions checks that the versions of images are the versions with which this module is built and tested.
+// TestImagesHaveOurVersions checks that the versions of images are the versions with which this module is built and
+// tested.
 func TestImagesHaveOurVersions(t *testing.T) {
 	t.Parallel()
 	module, dockerfile, compose := read(t, "../go.mod"), read(t, "Dockerfile"), read(t, "compose.yaml")

@@ -153,7 +153,8 @@ func TestSchemaHasEveryKey(t *testing.T) {
 	}
 }
 
-// TestExampleOfAPlan checks that the policy permits an author of Tier 2 to change the file that the example of docs/repositories.md names.
+// TestExampleOfAPlan checks that the policy permits an author of Tier 2 to change the file that the example of
+// docs/repositories.md names.
 func TestExampleOfAPlan(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/repositories.md")

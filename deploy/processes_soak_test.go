@@ -38,9 +38,9 @@ const (
 	processLimit = 10 * time.Minute
 )
 
-// TestSoakComposeAsProcesses follows docs/compose.md without containers: PostgreSQL, Temporal on PostgreSQL, and two workers
-// with separate state directories. The chain of the page must be resolved. Then the test starts many chains, and several times
-// destroys a host with its state directory and starts the host again.
+// TestSoakComposeAsProcesses follows docs/compose.md without containers: PostgreSQL, Temporal on PostgreSQL, and two
+// workers with separate state directories. The chain of the page must be resolved. Then the test starts many chains,
+// and several times destroys a host with its state directory and starts the host again.
 func TestSoakComposeAsProcesses(t *testing.T) {
 	steps := processSteps(t)
 	host := newProcessHost(t)
@@ -134,8 +134,8 @@ func newProcessHost(t *testing.T) *processHost {
 	return h
 }
 
-// freeAddress returns a loopback address with a free port. Each call returns another port. Temporal's PostgreSQL schema stores
-// ports as numbers below 32768.
+// freeAddress returns a loopback address with a free port. Each call returns another port. Temporal's PostgreSQL schema
+// stores ports as numbers below 32768.
 func (h *processHost) freeAddress() string {
 	h.t.Helper()
 	for {
@@ -151,7 +151,8 @@ func (h *processHost) freeAddress() string {
 // portOf returns the port of an address.
 func portOf(address string) string { return address[strings.LastIndex(address, ":")+1:] }
 
-// installPrograms creates the directory of programs: worker, claudeops, Temporal's programs, and the stand-in for claude.
+// installPrograms creates the directory of programs: worker, claudeops, Temporal's programs, and the stand-in for
+// claude.
 func (h *processHost) installPrograms() {
 	h.t.Helper()
 	programs := filepath.Join(h.home, "programs")
@@ -177,9 +178,9 @@ func (h *processHost) installPrograms() {
 		[]byte("version: 1\ntiers: {1: {anything: true}, 2: {anything: true}, 3: {anything: true}}\n"), 0o600))
 }
 
-// repairingServices returns the script of agents. Tier 1 asks for Tier 2, which acts once, by writing to a file of the chain.
-// After an interruption Tier 2 first checks whether it has acted. It also records its host, which it derives from its
-// directory.
+// repairingServices returns the script of agents. Tier 1 asks for Tier 2, which acts once, by writing to a file of the
+// chain. After an interruption Tier 2 first checks whether it has acted. It also records its host, which it derives
+// from its directory.
 func repairingServices() []claudesim.Turn {
 	file := `"$EFFECTS/$CLAUDEOPS_CHAIN_ID"`
 	act := `case "$CLAUDEOPS_CHAIN_DIR" in */host-1/*) echo >> "$EFFECTS/host-1";; *) echo >> "$EFFECTS/host-2";; esac; sleep 2; echo "$CLAUDEOPS_SESSION_ID" >> ` + file + `; sleep 2`
@@ -220,7 +221,8 @@ func (h *processHost) environ() []string {
 	return environ
 }
 
-// start starts the shell. If this process runs as root, the shell runs as the user nobody, who also owns the files below home.
+// start starts the shell. If this process runs as root, the shell runs as the user nobody, who also owns the files
+// below home.
 func (h *processHost) start() {
 	h.t.Helper()
 	shell := exec.CommandContext(h.t.Context(), "bash", "-eu", "-o", "pipefail")
@@ -289,7 +291,8 @@ func (h *processHost) explain() {
 	}
 }
 
-// awaitAgents waits until the given number of agents have begun to act on host 1 since its last loss, and one agent on host 2.
+// awaitAgents waits until the given number of agents have begun to act on host 1 since its last loss, and one agent on
+// host 2.
 func (h *processHost) awaitAgents(count int) {
 	h.t.Helper()
 	require.Eventually(h.t, func() bool {

@@ -28,7 +28,8 @@ type Authoring struct {
 	Brief string
 }
 
-// authorView is the data of the prompts of an author: that of the sections they share with those of tiers, and their own.
+// authorView is the data of the prompts of an author: that of the sections they share with those of tiers, and their
+// own.
 type authorView struct {
 	view
 
@@ -41,8 +42,8 @@ type authorView struct {
 func (a Authoring) view() authorView {
 	return authorView{
 		view: view{
-			Request: strings.TrimSpace(a.Request), Guidance: strings.TrimSpace(a.Guidance), Correction: a.Correction, CutOff: a.CutOff,
-			Brief: a.Brief, Gate: a.Gate,
+			Request: strings.TrimSpace(a.Request), Guidance: strings.TrimSpace(a.Guidance), Correction: a.Correction,
+			CutOff: a.CutOff, Brief: a.Brief, Gate: a.Gate,
 		},
 		Plan: a.Plan, Title: a.Title, Amend: a.Amend, Phase: a.Phase, Refusal: a.Refusal,
 	}

@@ -25,7 +25,8 @@ func describeIncident(incident *escalation.Incident, tier escalation.Tier) strin
 	}
 	parts = append(parts, string(incident.Severity), "since "+minute(incident.OpenedAt))
 	if incident.Returned > 0 {
-		parts = append(parts, fmt.Sprintf("came back %d times, after repairs %d times", incident.Returned, len(incident.Returns)))
+		parts = append(parts, fmt.Sprintf("came back %d times, after repairs %d times", incident.Returned,
+			len(incident.Returns)))
 	}
 	line := strings.Join(parts, ", ") + ": " + quote(incident.Summary)
 	if len(incident.Returns) > 0 && tier > escalation.TierObserve {
@@ -81,7 +82,8 @@ func describeRepairs(repairs []escalation.PastRepair) []string {
 func describeLeft(incidents []escalation.ChainIncident) []string {
 	var lines []string
 	for _, incident := range incidents {
-		lines = append(lines, fmt.Sprintf("%s, %s: %s", quote(incident.ID), names(incident.Services), quote(incident.Summary)))
+		lines = append(lines, fmt.Sprintf("%s, %s: %s", quote(incident.ID), names(incident.Services),
+			quote(incident.Summary)))
 	}
 	return lines
 }

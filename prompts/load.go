@@ -100,7 +100,10 @@ func (s *Set) try(tier escalation.Tier) error {
 	}
 	for _, launch := range []Launch{bare, full} {
 		for _, dryRun := range []bool{false, true} {
-			launch.Policy = escalation.Policy{DryRun: dryRun, Tiers: make([]escalation.TierPolicy, len(escalation.Tiers()))}
+			launch.Policy = escalation.Policy{
+				DryRun: dryRun,
+				Tiers:  make([]escalation.TierPolicy, len(escalation.Tiers())),
+			}
 			if _, err := s.complete(launch); err != nil {
 				return err
 			}
@@ -145,7 +148,8 @@ func join(data any, lead *template.Template, sections ...*template.Template) (st
 	case text == "":
 		return "", fmt.Errorf("%s: it renders to nothing", lead.Name())
 	case strings.HasPrefix(text, "/"):
-		return "", fmt.Errorf("%s:1: it begins with a slash, which the CLI takes for a command; begin with words", lead.Name())
+		return "", fmt.Errorf("%s:1: it begins with a slash, which the CLI takes for a command; begin with words",
+			lead.Name())
 	}
 	parts := []string{text}
 	for _, section := range sections {

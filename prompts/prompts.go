@@ -58,7 +58,8 @@ type Launch struct {
 	Repairs []escalation.PastRepair
 	// Correction lists what the session must correct in an earlier change; nil for its usual work.
 	Correction *Correction
-	// Memories is the section about memories of the services, as package memory has written it; empty if there are none.
+	// Memories is the section about memories of the services, as package memory has written it; empty if there are
+	// none.
 	Memories string
 }
 
@@ -106,7 +107,8 @@ func (s *Set) complete(launch Launch) (string, error) {
 		return "", err
 	}
 	return join(v, s.role(launch.Tier, false), s.sections(
-		"cutoff.md", "request.md", "correction.md", "incidents.md", "known.md", "instructions.md", "memories.md", "handoff.md",
+		"cutoff.md", "request.md", "correction.md", "incidents.md", "known.md", "instructions.md", "memories.md",
+		"handoff.md",
 		"permissions.md", "dryrun.md", "rules.md", "conclusion.md")...)
 }
 
@@ -128,8 +130,8 @@ func (s *Set) Resumed(launch Launch) (string, error) {
 	}
 	sections := []*template.Template{role}
 	sections = append(sections, s.sections(
-		"cutoff.md", "request.md", "correction.md", "incidents.md", "known.md", "instructions.md", "memories.md", "permissions.md",
-		"dryrun.md",
+		"cutoff.md", "request.md", "correction.md", "incidents.md", "known.md", "instructions.md", "memories.md",
+		"permissions.md", "dryrun.md",
 		"limits.md", "statuses.md")...)
 	return join(v, s.builtIn.Lookup("resumed.md"), sections...)
 }
@@ -141,7 +143,8 @@ func (s *Set) Continued(launch Launch, calls []Call) (string, error) {
 		Guidance: strings.TrimSpace(launch.Guidance), CutOff: launch.CutOff, DryRun: launch.Policy.DryRun, Left: calls,
 		Correction: launch.Correction, Gate: launch.Gate,
 	}
-	return join(v, s.builtIn.Lookup("continued.md"), s.sections("left.md", "cutoff.md", "correction.md", "request.md")...)
+	return join(v, s.builtIn.Lookup("continued.md"), s.sections("left.md", "cutoff.md", "correction.md",
+		"request.md")...)
 }
 
 // Interrupted returns the prompt that continues a session after its process has died.

@@ -21,8 +21,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// policy loads the policy from environ; without environ, it is the default policy. It replaces the cooldowns by fixed ones,
-// which the golden files show.
+// policy loads the policy from environ; without environ, it is the default policy. It replaces the cooldowns by fixed
+// ones, which the golden files show.
 func policy(t *testing.T, environ ...string) escalation.Policy {
 	t.Helper()
 	cfg, err := config.Load(append(environ, "HOME=/home/someone"))
@@ -264,8 +264,9 @@ func requireGolden(t *testing.T, name, got string) {
 	require.Equal(t, strings.TrimSuffix(string(want), "\n"), got)
 }
 
-// TestResumedPromptsAreShort checks that resumed prompts have fewer than 500 tokens, from every tier and from an unknown
-// conversation (0). Only the supervisor's own text counts. The policy's brief and a person's text are not limited.
+// TestResumedPromptsAreShort checks that resumed prompts have fewer than 500 tokens, from every tier and from an
+// unknown conversation (0). Only the supervisor's own text counts. The policy's brief and a person's text are not
+// limited.
 func TestResumedPromptsAreShort(t *testing.T) {
 	t.Parallel()
 	set := load(t, prompts.Overrides{})
@@ -406,8 +407,8 @@ func TestRepairingTiersAreToldTheLimits(t *testing.T) {
 	}
 }
 
-// TestTheExampleOfAHandoffIsOne checks that DecodeHandoff accepts the example in the handoff request, because agents copy
-// it.
+// TestTheExampleOfAHandoffIsOne checks that DecodeHandoff accepts the example in the handoff request, because agents
+// copy it.
 func TestTheExampleOfAHandoffIsOne(t *testing.T) {
 	t.Parallel()
 	set := load(t, prompts.Overrides{})
@@ -515,8 +516,8 @@ func TestAMissingReasonIsMadeUpFor(t *testing.T) {
 	require.Contains(t, text, "There was no verdict.")
 }
 
-// FuzzFence checks the promise of fence in a rendered prompt: the fence is opened once and closed once, and no text within
-// can close it.
+// FuzzFence checks the promise of fence in a rendered prompt: the fence is opened once and closed once, and no text
+// within can close it.
 func FuzzFence(f *testing.F) {
 	for _, seed := range []string{"", "```", "a\n````\nb", "~~~", "`", "\r\n```\r\n", "\u200b```", "``\x00`"} {
 		f.Add(seed)

@@ -13,7 +13,8 @@ type Review struct {
 	// Branch, Base and Commit name the change.
 	Branch, Base, Commit string
 	Files                []review.File
-	// Message is the message of the commit. Since is what has changed since the previous review; empty if there was none.
+	// Message is the message of the commit. Since is what has changed since the previous review; empty if there was
+	// none.
 	Message, Patch, Since string
 	// ForPerson lists why a person must look at the change.
 	ForPerson []string
@@ -46,20 +47,22 @@ type ReviewPreview struct{ Command, Output string }
 
 // Size describes the size of the change.
 func (r Review) Size() string {
-	return fmt.Sprintf("It has %s in %s.", plaintext.Count(review.Lines(r.Files), "changed line"), plaintext.Count(len(r.Files), "file"))
+	return fmt.Sprintf("It has %s in %s.", plaintext.Count(review.Lines(r.Files), "changed line"),
+		plaintext.Count(len(r.Files), "file"))
 }
 
 // Review returns the prompt of a reviewer. It contains nothing that the author said.
 func (s *Set) Review(r Review) (string, error) { return join(r, s.builtIn.Lookup("review.md")) }
 
-// ReviewContinued returns the prompt that continues an interrupted review of a commit. The conversation contains the rest.
-// The guidance of a person can be empty.
+// ReviewContinued returns the prompt that continues an interrupted review of a commit. The conversation contains the
+// rest. The guidance of a person can be empty.
 func (s *Set) ReviewContinued(commit, guidance string) (string, error) {
-	return join(struct{ Commit, Guidance string }{commit, strings.TrimSpace(guidance)}, s.builtIn.Lookup("review-continued.md"))
+	return join(struct{ Commit, Guidance string }{commit, strings.TrimSpace(guidance)},
+		s.builtIn.Lookup("review-continued.md"))
 }
 
-// Reviewed returns the section of a reviewer's prompt that names the directory with the files of the change. If there is none, the
-// section says why.
+// Reviewed returns the section of a reviewer's prompt that names the directory with the files of the change. If there
+// is none, the section says why.
 func (s *Set) Reviewed(directory, problem string) (string, error) {
 	return join(struct{ Directory, Problem string }{directory, problem}, s.builtIn.Lookup("reviewed.md"))
 }
@@ -73,8 +76,8 @@ func (s *Set) ReviewRepair(reason string) (string, error) {
 // Correction lists what an author must correct.
 type Correction struct {
 	Commit string
-	// Findings holds the findings of a reviewer, one line each. CheckOutput is what failed checks have printed; empty if a
-	// review has found something.
+	// Findings holds the findings of a reviewer, one line each. CheckOutput is what failed checks have printed; empty
+	// if a review has found something.
 	Findings    []string
 	CheckOutput string
 	// Why says why the commit is not pushed, for a correction without findings and outputs.

@@ -45,19 +45,21 @@ func (s *Set) TalkSystem(persona Persona, brief string) (string, error) {
 		Persona
 
 		Brief string
-	}{persona, strings.ReplaceAll(strings.TrimSpace(brief), "your verdict", "your reply")}, s.builtIn.Lookup("talk-system.md"))
+	}{persona, strings.ReplaceAll(strings.TrimSpace(brief), "your verdict",
+		"your reply")}, s.builtIn.Lookup("talk-system.md"))
 }
 
 // TalkContext returns the text that precedes a message.
 func (s *Set) TalkContext(talk Talk) (string, error) {
 	facts := talk.Facts
 	v := talkView{
-		Reminder: talk.Persona.Reminder(), Actor: talk.Actor, Time: describeTime(talk.At), Host: talk.Host, Project: talk.Project,
-		Memories: talk.Memories, About: talk.About, Cold: talk.Cold,
+		Reminder: talk.Persona.Reminder(), Actor: talk.Actor, Time: describeTime(talk.At), Host: talk.Host,
+		Project: talk.Project, Memories: talk.Memories, About: talk.About, Cold: talk.Cold,
 		Incidents: describeIncidents(facts.Incidents, escalation.TierObserve),
 	}
 	for _, gate := range facts.Gates {
-		v.Gates = append(v.Gates, fmt.Sprintf("%s, since %s: %s", quote(gate.ChainID), minute(gate.At), quote(gate.Message)))
+		v.Gates = append(v.Gates, fmt.Sprintf("%s, since %s: %s", quote(gate.ChainID), minute(gate.At),
+			quote(gate.Message)))
 	}
 	for i := range facts.Working {
 		v.Working = append(v.Working, describeSession(&facts.Working[i]))
@@ -78,7 +80,8 @@ func (s *Set) TalkInterrupted(interruption Interruption) (string, error) {
 	return join(interruption, s.builtIn.Lookup("talk-interrupted.md"))
 }
 
-// TalkRepair returns the prompt that asks for the structured reply again. It contains the reason why the reply is invalid.
+// TalkRepair returns the prompt that asks for the structured reply again. It contains the reason why the reply is
+// invalid.
 func (s *Set) TalkRepair(reason string) (string, error) {
 	return join(struct{ Reason string }{reason}, s.builtIn.Lookup("talk-repair.md"))
 }

@@ -69,8 +69,8 @@ const (
 	manyChains = 200
 )
 
-// plant holds a worker process, and a client of the Temporal server that the benchmark itself runs. The field cli is the
-// program of the agents.
+// plant holds a worker process, and a client of the Temporal server that the benchmark itself runs. The field cli is
+// the program of the agents.
 type plant struct {
 	b      *testing.B
 	client client.Client
@@ -175,8 +175,8 @@ func watched(b *testing.B) []string {
 	return []string{"CLAUDEOPS_METRICS_ADDRESS=" + listener.Addr().String(), "OTEL_EXPORTER_OTLP_ENDPOINT=" + receiver.URL}
 }
 
-// BenchmarkTier compares chains with the same CLI runs in a loop. The CLI takes no time, or one second. A watched worker has
-// metrics and traces.
+// BenchmarkTier compares chains with the same CLI runs in a loop. The CLI takes no time, or one second. A watched
+// worker has metrics and traces.
 func BenchmarkTier(b *testing.B) {
 	for _, variant := range []struct {
 		name     string
@@ -217,8 +217,8 @@ func BenchmarkTier(b *testing.B) {
 	}
 }
 
-// talkingCLI replaces claude in conversations. It keeps a transcript, and replies with the times of its start and of its end, in
-// nanoseconds.
+// talkingCLI replaces claude in conversations. It keeps a transcript, and replies with the times of its start and of
+// its end, in nanoseconds.
 const talkingCLI = `#!/bin/sh
 now=$(date +%%s%%N)
 while [ $# -gt 0 ]; do
@@ -247,15 +247,16 @@ echo '{"type":"result","subtype":"success","is_error":false,"num_turns":2,"durat
 const (
 	// talkTurns is the number of turns of the long conversation.
 	talkTurns = 500
-	// latePairs is the number of its last turns that are compared with as many of its first ones, and of a new conversation.
+	// latePairs is the number of its last turns that are compared with as many of its first ones, and of a new
+	// conversation.
 	latePairs = 40
 	// firstTurns is the number of turns that do not count, at the beginning of a conversation.
 	firstTurns = 5
 )
 
-// BenchmarkConversation measures the time from sending a message to the start of the CLI. It compares the last turns of a long
-// conversation with the first ones, and with those of a new conversation. Turns of the two alternate, so that only the length of the
-// conversation differs: not the age of the installation, nor what else the machine does.
+// BenchmarkConversation measures the time from sending a message to the start of the CLI. It compares the last turns of
+// a long conversation with the first ones, and with those of a new conversation. Turns of the two alternate, so that
+// only the length of the conversation differs: not the age of the installation, nor what else the machine does.
 func BenchmarkConversation(b *testing.B) {
 	p := startPlant(b, 0, "CLAUDEOPS_DAY_BUDGET_USD=0")
 	require.NoError(b, process.WriteProgram(p.cli, fmt.Appendf(nil, talkingCLI, claudesim.VersionNew)))
@@ -299,8 +300,8 @@ type talk struct {
 	turns []talkTurn
 }
 
-// talkTurn holds the times of a turn: of the message, of the CLI's start and end, and of the answer. The field cpu is the CPU time of
-// the worker and of the CLI.
+// talkTurn holds the times of a turn: of the message, of the CLI's start and end, and of the answer. The field cpu is
+// the CPU time of the worker and of the CLI.
 type talkTurn struct {
 	sent, started, ended, answered time.Time
 
@@ -369,8 +370,8 @@ func (p *plant) say(id string, number int) (turn escalation.TalkTurn) {
 }
 
 const (
-	// parkedFirst is the number of parked chains at the first measurement of memory. parkedMore is the number of chains that
-	// are parked after it.
+	// parkedFirst is the number of parked chains at the first measurement of memory. parkedMore is the number of chains
+	// that are parked after it.
 	parkedFirst, parkedMore = 200, 1000
 )
 
@@ -388,8 +389,8 @@ func BenchmarkParked(b *testing.B) {
 	b.ReportMetric(grown/parkedMore/float64(b.N), "KB/chain")
 }
 
-// park starts chains that end at a gate, until the given number is parked. Tier 1 asks for a tier that the chain does not
-// allow.
+// park starts chains that end at a gate, until the given number is parked. Tier 1 asks for a tier that the chain does
+// not allow.
 func (p *plant) park(chains int) {
 	p.b.Helper()
 	ctx := p.b.Context()
@@ -423,8 +424,8 @@ func (p *plant) residentKB() float64 {
 	return kilobytes
 }
 
-// BenchmarkManyChains runs many chains at once on one worker. For comparison it also runs the same number of loops at once.
-// Each tier takes 2 s.
+// BenchmarkManyChains runs many chains at once on one worker. For comparison it also runs the same number of loops at
+// once. Each tier takes 2 s.
 func BenchmarkManyChains(b *testing.B) {
 	p := startPlant(b, 2)
 	atOnce := func(run func() error) time.Duration {

@@ -1,5 +1,5 @@
-// Command worker is the production worker. It runs chains and their agents on a Temporal service. It reads its configuration
-// only from the environment. The command `claudeops config` lists the settings.
+// Command worker is the production worker. It runs chains and their agents on a Temporal service. It reads its
+// configuration only from the environment. The command `claudeops config` lists the settings.
 package main
 
 import (

@@ -134,9 +134,9 @@ func TestRunRefusesAStandby(t *testing.T) {
 	require.Contains(t, logged.String(), "/postgres takes no writes, because the server is a standby or read-only")
 }
 
-// TestRunDrainsOnSignal sends SIGTERM to a real worker process during a tier that ends in time. It checks that the tier is not
-// interrupted. The server requires a token, like the server of `claudeops up`. The worker finds the token in the state
-// directory.
+// TestRunDrainsOnSignal sends SIGTERM to a real worker process during a tier that ends in time. It checks that the tier
+// is not interrupted. The server requires a token, like the server of `claudeops up`. The worker finds the token in the
+// state directory.
 func TestRunDrainsOnSignal(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

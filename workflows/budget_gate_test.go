@@ -22,8 +22,8 @@ func spentToday(purpose escalation.Purpose) func(escalation.AdmissionRequest, ti
 	}
 }
 
-// TestBudgetEndsAPlan lets a budget end in the middle of a plan. A person raises it and answers at the gate. The plan goes on where it was: no
-// phase and no review runs twice. As long as nobody raises it, the next gate asks again.
+// TestBudgetEndsAPlan lets a budget end in the middle of a plan. A person raises it and answers at the gate. The plan
+// goes on where it was: no phase and no review runs twice. As long as nobody raises it, the next gate asks again.
 func TestBudgetEndsAPlan(t *testing.T) {
 	t.Parallel()
 	raises := func(usd float64) func(*escalation.Policy) {
@@ -127,8 +127,8 @@ func TestBudgetEndsAPlan(t *testing.T) {
 	}
 }
 
-// TestBudgetEndsAReviewedChain lets a budget end between the states of a change. After a higher one is set, the chain goes on where it was,
-// with the change and its findings.
+// TestBudgetEndsAReviewedChain lets a budget end between the states of a change. After a higher one is set, the chain
+// goes on where it was, with the change and its findings.
 func TestBudgetEndsAReviewedChain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

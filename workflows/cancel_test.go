@@ -133,7 +133,8 @@ func TestChainCancelledWhileItsTierWaits(t *testing.T) {
 	}
 }
 
-// TestChainCancelledWithAnUnreadSignal makes the database unavailable forever. A late signal does not keep the chain open.
+// TestChainCancelledWithAnUnreadSignal makes the database unavailable forever. A late signal does not keep the chain
+// open.
 func TestChainCancelledWithAnUnreadSignal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -244,7 +244,8 @@ func TestConversationForksTheAnswerBefore(t *testing.T) {
 	require.Equal(t, escalation.Cost{CostUSD: 0.5, CostEstimated: true}, s.book.turns[1].Cost)
 }
 
-// TestConversationEndsUnused sends a message after six days, and then none. A week later the conversation ends by itself.
+// TestConversationEndsUnused sends a message after six days, and then none. A week later the conversation ends by
+// itself.
 func TestConversationEndsUnused(t *testing.T) {
 	t.Parallel()
 	s := newTalkStage(t)
@@ -259,7 +260,8 @@ func TestConversationEndsUnused(t *testing.T) {
 	require.InDelta(t, 13*24, s.Now().Sub(began).Hours(), 1)
 }
 
-// TestConversationKnowsAnAnsweredMessage begins anew with a message that an earlier turn has answered. The records are slow to say so.
+// TestConversationKnowsAnAnsweredMessage begins anew with a message that an earlier turn has answered. The records are
+// slow to say so.
 func TestConversationKnowsAnAnsweredMessage(t *testing.T) {
 	t.Parallel()
 	s := newTalkStage(t)
@@ -274,8 +276,8 @@ func TestConversationKnowsAnAnsweredMessage(t *testing.T) {
 	require.Len(t, s.ran, 1, "only the new message is answered")
 }
 
-// TestConversationAnswersMissedMessages sends a message after workflow tasks were lost that had stored two others. The records do not
-// answer the first time.
+// TestConversationAnswersMissedMessages sends a message after workflow tasks were lost that had stored two others. The
+// records do not answer the first time.
 func TestConversationAnswersMissedMessages(t *testing.T) {
 	t.Parallel()
 	s := newTalkStage(t)
@@ -296,7 +298,8 @@ func TestConversationAnswersMissedMessages(t *testing.T) {
 	}
 }
 
-// TestConversationWithdrawsALeftover opens a session that a lost workflow task has opened already, for the same turn or for another one.
+// TestConversationWithdrawsALeftover opens a session that a lost workflow task has opened already, for the same turn or
+// for another one.
 func TestConversationWithdrawsALeftover(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -359,8 +362,8 @@ func TestConversationGoesBack(t *testing.T) {
 	require.Contains(t, s.book.turns[4].Note, "neither on this host nor in the archive")
 }
 
-// TestConversationAfterANight has a gap of ten hours before the second message, and loses the conversation after another night. Only
-// then a turn begins a new conversation, once.
+// TestConversationAfterANight has a gap of ten hours before the second message, and loses the conversation after
+// another night. Only then a turn begins a new conversation, once.
 func TestConversationAfterANight(t *testing.T) {
 	t.Parallel()
 	s := newTalkStage(t)
@@ -387,7 +390,8 @@ func TestConversationAfterANight(t *testing.T) {
 	}
 }
 
-// TestConversationStartsAnew loses the conversation before the second turn. The turn runs once more, in a new conversation.
+// TestConversationStartsAnew loses the conversation before the second turn. The turn runs once more, in a new
+// conversation.
 func TestConversationStartsAnew(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -426,8 +430,8 @@ func TestConversationStartsAnew(t *testing.T) {
 	}
 }
 
-// TestConversationRemembersARefusal has the provider refuse the conversation of the first answer for good, and the new one fail. The third
-// turn must not try the refused conversation again: it begins anew, and says so.
+// TestConversationRemembersARefusal has the provider refuse the conversation of the first answer for good, and the new
+// one fail. The third turn must not try the refused conversation again: it begins anew, and says so.
 func TestConversationRemembersARefusal(t *testing.T) {
 	t.Parallel()
 	s := newTalkStage(t)
@@ -453,8 +457,8 @@ func TestConversationRemembersARefusal(t *testing.T) {
 	require.Contains(t, s.book.turns[2].Note, "400: thinking blocks")
 }
 
-// TestConversationForgetsAWrongRequest has the provider refuse the conversation and then a new one: the model or the address is wrong. When
-// that is corrected, the conversation goes on.
+// TestConversationForgetsAWrongRequest has the provider refuse the conversation and then a new one: the model or the
+// address is wrong. When that is corrected, the conversation goes on.
 func TestConversationForgetsAWrongRequest(t *testing.T) {
 	t.Parallel()
 	s := newTalkStage(t)
@@ -479,8 +483,8 @@ func TestConversationForgetsAWrongRequest(t *testing.T) {
 	require.Contains(t, s.book.turns[1].Failure, "correct what it names, such as the model, the address or the account, and send the message again")
 }
 
-// TestConversationForgetsWhatIsRefused has the provider refuse the conversation, and the earlier turns in a new one. The turn runs once more
-// without them, and not more often if that is refused, too.
+// TestConversationForgetsWhatIsRefused has the provider refuse the conversation, and the earlier turns in a new one.
+// The turn runs once more without them, and not more often if that is refused, too.
 func TestConversationForgetsWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, last := range map[string]escalation.TalkState{"answered": escalation.TalkAnswered, "refused again": escalation.TalkFailed} {
@@ -674,8 +678,8 @@ func TestConversationContinuesAsNew(t *testing.T) {
 	require.InDelta(t, 0.25, carried.State.CostUSD, 1e-9)
 }
 
-// TestConversationRefusesAnotherMessageWithAKnownID sends messages with the ID of another one: to a conversation that knows the ID, and to
-// one of which only the records do.
+// TestConversationRefusesAnotherMessageWithAKnownID sends messages with the ID of another one: to a conversation that
+// knows the ID, and to one of which only the records do.
 func TestConversationRefusesAnotherMessageWithAKnownID(t *testing.T) {
 	t.Parallel()
 	s := newTalkStage(t)
@@ -735,8 +739,8 @@ func TestConversationStaysAboutItsChain(t *testing.T) {
 	require.Equal(t, "chain-1", s.book.turns[1].About, "each turn says what it is about")
 }
 
-// TestConversationWithoutRecords sends messages to a conversation with a long history while the database is away, for ten minutes. It starts no
-// timers but those of its retries, and its running turn can be stopped.
+// TestConversationWithoutRecords sends messages to a conversation with a long history while the database is away, for
+// ten minutes. It starts no timers but those of its retries, and its running turn can be stopped.
 func TestConversationWithoutRecords(t *testing.T) {
 	t.Parallel()
 	s := newSlowTalkStage(t, time.Hour)
@@ -766,8 +770,8 @@ func TestConversationWithoutRecords(t *testing.T) {
 	require.Len(t, s.book.turns, 1, "what was not stored is not answered")
 }
 
-// TestConversationStopsAfterManyMessages sends a message again and again while a turn runs, more often than Temporal accepts updates in a
-// run. The turn can be stopped, and the next run takes messages.
+// TestConversationStopsAfterManyMessages sends a message again and again while a turn runs, more often than Temporal
+// accepts updates in a run. The turn can be stopped, and the next run takes messages.
 func TestConversationStopsAfterManyMessages(t *testing.T) {
 	t.Parallel()
 	s := newSlowTalkStage(t, 3*time.Hour)
@@ -792,7 +796,8 @@ func TestConversationStopsAfterManyMessages(t *testing.T) {
 	require.Len(t, s.book.turns, 1)
 }
 
-// TestConversationCancelledWhileAMessageIsStored cancels a conversation while a message is on its way to the records. Its turn ends.
+// TestConversationCancelledWhileAMessageIsStored cancels a conversation while a message is on its way to the records.
+// Its turn ends.
 func TestConversationCancelledWhileAMessageIsStored(t *testing.T) {
 	t.Parallel()
 	s := newTalkStage(t)

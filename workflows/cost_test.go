@@ -53,7 +53,8 @@ func (u usage) plus(times float64, other usage) usage {
 	return sum
 }
 
-// heartbeats returns the number of heartbeats of the agents, if one comes at every interval. The first one comes at once.
+// heartbeats returns the number of heartbeats of the agents, if one comes at every interval. The first one comes at
+// once.
 func (u usage) heartbeats(interval time.Duration) float64 {
 	var sum float64
 	for tier, sessions := range u.agents {

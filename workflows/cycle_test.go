@@ -129,8 +129,8 @@ func TestCycleRefusesItsInput(t *testing.T) {
 	require.Empty(t, c.started)
 }
 
-// TestCycleDoesNotWaitForAChainThatWaits checks that a cycle ends when its chain signals a long wait. Later cycles are then
-// not delayed.
+// TestCycleDoesNotWaitForAChainThatWaits checks that a cycle ends when its chain signals a long wait. Later cycles are
+// then not delayed.
 func TestCycleDoesNotWaitForAChainThatWaits(t *testing.T) {
 	t.Parallel()
 	c := newCalendar(t, func(ctx workflow.Context, _ workflows.ChainInput) (workflows.ChainResult, error) {
@@ -175,8 +175,8 @@ func TestAChainDetachesOnce(t *testing.T) {
 	require.Equal(t, 1, signals)
 }
 
-// TestAChainThatWaitsForTheDaysBudgetDoesNotDetach checks that a chain that waits for the day's budget does not detach. So it
-// delays the next cycle. A chain that waits for a service detaches.
+// TestAChainThatWaitsForTheDaysBudgetDoesNotDetach checks that a chain that waits for the day's budget does not detach.
+// So it delays the next cycle. A chain that waits for a service detaches.
 func TestAChainThatWaitsForTheDaysBudgetDoesNotDetach(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

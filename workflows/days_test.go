@@ -14,9 +14,9 @@ import (
 
 // These tests run the cycles of TestMonth for a few days.
 
-// TestUnansweredDays runs hourly cycles for four days. A fault that no agent can repair begins, and no person acts on it. The
-// fault becomes worse on the third day. In each state of the fault there must be one repair and one notification, with and
-// without gates.
+// TestUnansweredDays runs hourly cycles for four days. A fault that no agent can repair begins, and no person acts on
+// it. The fault becomes worse on the third day. In each state of the fault there must be one repair and one
+// notification, with and without gates.
 func TestUnansweredDays(t *testing.T) {
 	t.Parallel()
 	skipUnderRace(t)

@@ -1,7 +1,8 @@
-// Package workflows names the workflows of Claude Ops, with their inputs, results, signals, updates and queries: all that clients use.
+// Package workflows names the workflows of Claude Ops, with their inputs, results, signals, updates and queries: all
+// that clients use.
 //
-// Below it is the deterministic part, which uses no clock, randomness, configuration or I/O. Activities fetch its data, and package
-// escalation makes its decisions:
+// Below it is the deterministic part, which uses no clock, randomness, configuration or I/O. Activities fetch its data,
+// and package escalation makes its decisions:
 //
 //	parts  what workflows are composed of: sessions, gates, reviews, events, notifications, incidents, requests
 //	chain  a chain of sessions, and the cycle of a schedule that starts it

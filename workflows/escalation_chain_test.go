@@ -40,7 +40,8 @@ type world struct {
 	// writes holds the results of the agents that are asked for a handoff, in order.
 	writes []handoffScript
 	asked  []activities.WriteHandoffInput
-	// change returns what the session with this number commits, from 1; nil means nothing. review stands in for reviewers.
+	// change returns what the session with this number commits, from 1; nil means nothing. review stands in for
+	// reviewers.
 	change func(session int) *activities.Change
 	review func(input activities.RunReviewInput) (activities.RunReviewResult, error)
 	// pushed holds the requests to push, and pushProblem says why they fail.

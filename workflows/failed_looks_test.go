@@ -19,7 +19,8 @@ func failedLook() escalation.Incident {
 	return incident
 }
 
-// TestFailedLookIsKnown checks that a look without a verdict asks nobody while another chain waits because of such a look.
+// TestFailedLookIsKnown checks that a look without a verdict asks nobody while another chain waits because of such a
+// look.
 func TestFailedLookIsKnown(t *testing.T) {
 	t.Parallel()
 	for _, status := range []escalation.SessionStatus{
@@ -98,8 +99,8 @@ func TestLookAnew(t *testing.T) {
 	}
 }
 
-// TestLookAnewFails checks that a chain whose look fails whenever other looks succeed looks anew once for each of them, and
-// stays at its gate in the end.
+// TestLookAnewFails checks that a chain whose look fails whenever other looks succeed looks anew once for each of them,
+// and stays at its gate in the end.
 func TestLookAnewFails(t *testing.T) {
 	t.Parallel()
 	for others, gates := range map[int]int{1: 2, 2: 3, 5: 3} {

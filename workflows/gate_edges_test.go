@@ -107,9 +107,9 @@ func TestRequestAfterAContinuationIsRefused(t *testing.T) {
 	require.Equal(t, result.Sessions[1].SessionID, w.ran[2].ParentSessionID)
 }
 
-// TestFixPassesWhatWasRead answers fix at a gate for the day's budget. A cooldown and the limit of escalations then refuse the
-// step, too. The answer must not skip these limits, because the person has not read about them. Each limit must open its own
-// gate.
+// TestFixPassesWhatWasRead answers fix at a gate for the day's budget. A cooldown and the limit of escalations then
+// refuse the step, too. The answer must not skip these limits, because the person has not read about them. Each limit
+// must open its own gate.
 func TestFixPassesWhatWasRead(t *testing.T) {
 	t.Parallel()
 	w := patient(newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 0.5)))
@@ -222,7 +222,8 @@ func TestNamelessRequestDoesNotPassARefusedTier(t *testing.T) {
 	}
 }
 
-// TestGateAfterASessionOfUnknownCost checks that a budget that may be spent counts as spent: a session starts only under a higher one.
+// TestGateAfterASessionOfUnknownCost checks that a budget that may be spent counts as spent: a session starts only
+// under a higher one.
 func TestGateAfterASessionOfUnknownCost(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, func(*testing.T, activities.RunTierInput) (escalation.Report, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// TestHealedAtAReviewsGate has another chain find the service healed while a person is asked about a change. The chain looks itself. It does
-// not end well before the change is pushed, and what a person has decided stands.
+// TestHealedAtAReviewsGate has another chain find the service healed while a person is asked about a change. The chain
+// looks itself. It does not end well before the change is pushed, and what a person has decided stands.
 func TestHealedAtAReviewsGate(t *testing.T) {
 	t.Parallel()
 	type reviewer = func(activities.RunReviewInput) (activities.RunReviewResult, error)
@@ -25,11 +25,13 @@ func TestHealedAtAReviewsGate(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(*testing.T, *world)
-		// look is the verdict of the chain's own look. answers are those of a person at the first gate, and at the second.
+		// look is the verdict of the chain's own look. answers are those of a person at the first gate, and at the
+		// second.
 		look    escalation.VerdictStatus
 		answers [2]escalation.GateAction
 		outcome escalation.Outcome
-		// second is in the reason of the second gate; empty if there is none. corrects reports that the author gets the findings.
+		// second is in the reason of the second gate; empty if there is none. corrects reports that the author gets the
+		// findings.
 		second   string
 		pushed   string
 		corrects bool

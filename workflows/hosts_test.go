@@ -7,7 +7,8 @@ import (
 	"github.com/claudeops/claudeops/activities"
 )
 
-// hosts plays the hosts of agents, one at a time. A host has the commits that were made there, and those that a checkpoint has brought.
+// hosts plays the hosts of agents, one at a time. A host has the commits that were made there, and those that a
+// checkpoint has brought.
 type hosts struct {
 	has map[string]bool
 	// parent holds the commit on which each commit was made, and remote the commits that were pushed.
@@ -15,8 +16,8 @@ type hosts struct {
 	remote map[string]bool
 	// lost counts the hosts that were lost.
 	lost int
-	// head is the commit of the host's worktree; empty if the host has none. unseen holds the commits that no session has reported, and
-	// whether a person was told that there may be such.
+	// head is the commit of the host's worktree; empty if the host has none. unseen holds the commits that no session
+	// has reported, and whether a person was told that there may be such.
 	head   string
 	unseen map[string]bool
 	// latest is the commit that was made last; empty if there is none.
@@ -80,8 +81,8 @@ func (h *hosts) see(commit string) {
 	}
 }
 
-// begin returns the commit with which a worktree begins that must have the commit at: what it has instead stays if it was made on that one.
-// It also reports whether the worktree is new.
+// begin returns the commit with which a worktree begins that must have the commit at: what it has instead stays if it
+// was made on that one. It also reports whether the worktree is new.
 func (h *hosts) begin(at string, exact bool) (head string, isNew bool) {
 	isNew = h.head == ""
 	if !isNew && !exact && h.madeOn(h.head, at) {

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// TestWorseIsToldBeforeAReview checks that a look informs another chain of a worse incident before the repair of its own fault is
-// reviewed, because the review of a handoff can lead to a wait of hours.
+// TestWorseIsToldBeforeAReview checks that a look informs another chain of a worse incident before the repair of its
+// own fault is reviewed, because the review of a handoff can lead to a wait of hours.
 func TestWorseIsToldBeforeAReview(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, finding(escalation.Verdict{
@@ -43,8 +43,8 @@ func TestWorseIsToldBeforeAReview(t *testing.T) {
 	require.Less(t, told, time.Minute)
 }
 
-// TestHealedAgainAndAgain checks an incident that every look finds healed and every recheck finds again. The chain opens few gates,
-// and then waits for an answer.
+// TestHealedAgainAndAgain checks an incident that every look finds healed and every recheck finds again. The chain
+// opens few gates, and then waits for an answer.
 func TestHealedAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	const looks = 60
@@ -77,8 +77,8 @@ func TestGateDetailsShowNews(t *testing.T) {
 	require.Contains(t, *shown, "chain look-9 has found incident-7 worse")
 }
 
-// TestWaitThatGoesOnDetaches checks a wait that begins for the day's budget and continues for a busy service. From then on, the
-// cycle does not wait for the chain.
+// TestWaitThatGoesOnDetaches checks a wait that begins for the day's budget and continues for a busy service. From then
+// on, the cycle does not wait for the chain.
 func TestWaitThatGoesOnDetaches(t *testing.T) {
 	t.Parallel()
 	w := patient(newWorld(t, concludes(escalation.VerdictResolved, 0.01)))
@@ -119,7 +119,8 @@ func TestWaitEndsOnTime(t *testing.T) {
 	require.Less(t, result.Sessions[1].StartedAt.Sub(slot), time.Minute)
 }
 
-// TestChainCancelledAtAGateWithoutDatabase checks that a chain at a gate that is cancelled does not wait for the database.
+// TestChainCancelledAtAGateWithoutDatabase checks that a chain at a gate that is cancelled does not wait for the
+// database.
 func TestChainCancelledAtAGateWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	for name, news := range map[string]bool{"while the gate is recorded": false, "while news are recorded": true} {

@@ -46,8 +46,8 @@ func events(chain escalation.Chain, kind escalation.EventKind) []string {
 	return messages
 }
 
-// TestKnownIncident checks a look that finds only a fault of which another chain takes care. The look's chain must end as
-// known, and must notify nobody.
+// TestKnownIncident checks a look that finds only a fault of which another chain takes care. The look's chain must end
+// as known, and must notify nobody.
 func TestKnownIncident(t *testing.T) {
 	t.Parallel()
 	for _, status := range []escalation.ChainStatus{escalation.ChainWaiting, escalation.ChainRepairing} {
@@ -70,8 +70,8 @@ func TestKnownIncident(t *testing.T) {
 	}
 }
 
-// TestUnknownIncident checks three kinds of faults that the chain repairs although an incident is recorded: a fault of another
-// service, a fault of which no other chain takes care, and a fault whose repair a person forces.
+// TestUnknownIncident checks three kinds of faults that the chain repairs although an incident is recorded: a fault of
+// another service, a fault of which no other chain takes care, and a fault whose repair a person forces.
 func TestUnknownIncident(t *testing.T) {
 	t.Parallel()
 	ended := knownIncident(escalation.ChainEnded)
@@ -102,8 +102,8 @@ func TestUnknownIncident(t *testing.T) {
 	}
 }
 
-// TestUnansweredIncident checks that a fault is known after its chain has ended because nobody acted. Later looks must not
-// notify people again, and a chain that a person starts must repair the fault.
+// TestUnansweredIncident checks that a fault is known after its chain has ended because nobody acted. Later looks must
+// not notify people again, and a chain that a person starts must repair the fault.
 func TestUnansweredIncident(t *testing.T) {
 	t.Parallel()
 	asked := knownIncident(escalation.ChainEnded)
@@ -150,8 +150,8 @@ func TestHealthyLookComparesNothing(t *testing.T) {
 	require.False(t, chain.Sessions[0].HasRequest)
 }
 
-// TestWorseIncident checks that a waiting chain is informed once of an incident that has become worse. If the incident's chain
-// has ended with override, the fault must count as new.
+// TestWorseIncident checks that a waiting chain is informed once of an incident that has become worse. If the
+// incident's chain has ended with override, the fault must count as new.
 func TestWorseIncident(t *testing.T) {
 	t.Parallel()
 	worse := escalation.Verdict{
@@ -195,8 +195,8 @@ func TestWorseIncident(t *testing.T) {
 	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "but not this")
 }
 
-// TestWorseIncidentOfALostChain checks an incident that has become worse, and whose chain cannot be informed. People must be
-// notified instead.
+// TestWorseIncidentOfALostChain checks an incident that has become worse, and whose chain cannot be informed. People
+// must be notified instead.
 func TestWorseIncidentOfALostChain(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]error{"told": nil, "gone": errAway} {
@@ -226,7 +226,8 @@ func TestWorseIncidentOfALostChain(t *testing.T) {
 	}
 }
 
-// TestReturnIsTold checks that a chain that still waits because of a healed incident is informed when the incident comes back.
+// TestReturnIsTold checks that a chain that still waits because of a healed incident is informed when the incident
+// comes back.
 func TestReturnIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, concludes(escalation.VerdictEscalate, 0.01))
@@ -271,8 +272,8 @@ func TestHealedIncidentIsTold(t *testing.T) {
 	}
 }
 
-// TestRepairOfAnIssueTellsOtherChains checks that the chain of an issue informs other waiting chains of the repaired incident.
-// It must not inform the chain that has split.
+// TestRepairOfAnIssueTellsOtherChains checks that the chain of an issue informs other waiting chains of the repaired
+// incident. It must not inform the chain that has split.
 func TestRepairOfAnIssueTellsOtherChains(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, concludes(escalation.VerdictResolved, 0.4))
@@ -321,8 +322,8 @@ func (w *world) news(after time.Duration, status escalation.IncidentNews) {
 	}, after)
 }
 
-// TestGateShowsNews checks that an open gate shows the findings of other chains, and that people are notified once when an
-// incident becomes worse.
+// TestGateShowsNews checks that an open gate shows the findings of other chains, and that people are notified once when
+// an incident becomes worse.
 func TestGateShowsNews(t *testing.T) {
 	t.Parallel()
 	w := atGateWith(t, escalation.HealedKeep)
@@ -363,7 +364,8 @@ func TestGateShowsNews(t *testing.T) {
 	require.Contains(t, messages[3], "is refused: its payload cannot be read")
 }
 
-// TestHealedGateCloses checks that a chain whose incidents have healed looks once more, and ends as resolved or asks again.
+// TestHealedGateCloses checks that a chain whose incidents have healed looks once more, and ends as resolved or asks
+// again.
 func TestHealedGateCloses(t *testing.T) {
 	t.Parallel()
 	for verdict, want := range map[escalation.VerdictStatus]escalation.Outcome{
@@ -395,8 +397,8 @@ func TestHealedGateCloses(t *testing.T) {
 	}
 }
 
-// TestClosedIncidentIsToldToItsGate checks that a chain looks once more after a person has closed its incident, and that its events
-// name the person.
+// TestClosedIncidentIsToldToItsGate checks that a chain looks once more after a person has closed its incident, and
+// that its events name the person.
 func TestClosedIncidentIsToldToItsGate(t *testing.T) {
 	t.Parallel()
 	w := atGateWith(t, escalation.HealedClose, concludes(escalation.VerdictHealthy, 0.01))
@@ -478,8 +480,8 @@ func TestHealedDuringASession(t *testing.T) {
 	}
 }
 
-// TestHealedWithoutBudget checks that a chain whose incident has healed ends as resolved although its budget suffices for no
-// other look. At a gate nobody would have anything to decide.
+// TestHealedWithoutBudget checks that a chain whose incident has healed ends as resolved although its budget suffices
+// for no other look. At a gate nobody would have anything to decide.
 func TestHealedWithoutBudget(t *testing.T) {
 	t.Parallel()
 	w := atGateWith(t, escalation.HealedClose)
@@ -524,8 +526,8 @@ func TestHealedAndBack(t *testing.T) {
 	}
 }
 
-// TestNewsAreSentBeforeAWait checks that a look informs another chain of a worse incident as soon as the look is recorded. It
-// must not wait until its own next session, which is refused for hours.
+// TestNewsAreSentBeforeAWait checks that a look informs another chain of a worse incident as soon as the look is
+// recorded. It must not wait until its own next session, which is refused for hours.
 func TestNewsAreSentBeforeAWait(t *testing.T) {
 	t.Parallel()
 	for name, handoff := range map[string]bool{"resumed": false, "with a handoff that must be written": true} {
@@ -594,8 +596,8 @@ func TestNewsOfTwoIncidents(t *testing.T) {
 	require.Less(t, chain.EndedAt.Sub(begin), 3*time.Hour)
 }
 
-// TestReturnedIncident checks a fault that comes back too often. The repair must begin with Tier 3, or with a person who sees
-// the history.
+// TestReturnedIncident checks a fault that comes back too often. The repair must begin with Tier 3, or with a person
+// who sees the history.
 func TestReturnedIncident(t *testing.T) {
 	t.Parallel()
 	now := newEnvironmentTime()
@@ -640,8 +642,8 @@ func TestReturnedIncident(t *testing.T) {
 // newEnvironmentTime returns a fixed time for the start of a chain.
 func newEnvironmentTime() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// TestSplitLeavesKnownIssues checks a split with several issues. Only new issues get chains, each with its incident. The chain
-// of an issue that has come back too often asks a person first.
+// TestSplitLeavesKnownIssues checks a split with several issues. Only new issues get chains, each with its incident.
+// The chain of an issue that has come back too often asks a person first.
 func TestSplitLeavesKnownIssues(t *testing.T) {
 	t.Parallel()
 	s := newSplitting(t, func(string) (escalation.Chain, error) {
@@ -712,8 +714,8 @@ func TestIssuesOfOneService(t *testing.T) {
 	}
 }
 
-// TestSplitWithNamedIncidents checks known incidents in a verdict that are not among its issues. If a chain takes care of such
-// an incident, that chain is informed that the incident is worse. If no chain does, the incident gets a chain.
+// TestSplitWithNamedIncidents checks known incidents in a verdict that are not among its issues. If a chain takes care
+// of such an incident, that chain is informed that the incident is worse. If no chain does, the incident gets a chain.
 func TestSplitWithNamedIncidents(t *testing.T) {
 	t.Parallel()
 	s := newSplitting(t, func(string) (escalation.Chain, error) {
@@ -747,8 +749,8 @@ func TestSplitWithNamedIncidents(t *testing.T) {
 	require.Len(t, chain.Sessions[0].Verdict.Issues, 2, "the record of the verdict stays as it is")
 }
 
-// TestEndedIssueIsNotRepaired checks that a split chain records the end of an issue's chain at once, while the chains of other
-// issues continue. From then on it must not count as repairing the incident of that issue.
+// TestEndedIssueIsNotRepaired checks that a split chain records the end of an issue's chain at once, while the chains
+// of other issues continue. From then on it must not count as repairing the incident of that issue.
 func TestEndedIssueIsNotRepaired(t *testing.T) {
 	t.Parallel()
 	s := newSplitting(t, nil, 2, 2)
@@ -780,8 +782,8 @@ func TestEndedIssueIsNotRepaired(t *testing.T) {
 	require.Equal(t, escalation.ChainEnded, last.Status)
 }
 
-// TestRefusedChainOwnsItsIncident checks that the chain of an issue owns its incident even while it waits before its first
-// session.
+// TestRefusedChainOwnsItsIncident checks that the chain of an issue owns its incident even while it waits before its
+// first session.
 func TestRefusedChainOwnsItsIncident(t *testing.T) {
 	t.Parallel()
 	for name, blocked := range map[string]bool{"busy": false, "above the highest tier": true} {

@@ -114,7 +114,8 @@ func TestSplitSharesItsBudgetAmongChains(t *testing.T) {
 	require.Equal(t, escalation.RuleMaxTier, result.Issues[3].Rule)
 }
 
-// TestSplitWithoutBudget checks that no chain starts on a share with which no session can work, and that a person is asked.
+// TestSplitWithoutBudget checks that no chain starts on a share with which no session can work, and that a person is
+// asked.
 func TestSplitWithoutBudget(t *testing.T) {
 	t.Parallel()
 	for name, budget := range map[string]float64{"spent": 0.04, "overspent": 0.03, "too little": 0.045} {
@@ -225,8 +226,8 @@ func TestIssueThatWaitsLetsTheNextBegin(t *testing.T) {
 	}
 }
 
-// TestEscalateSignalToASplitChain checks that the signal adds an event and has no other effect. Only the chain of an issue
-// accepts the signal.
+// TestEscalateSignalToASplitChain checks that the signal adds an event and has no other effect. Only the chain of an
+// issue accepts the signal.
 func TestEscalateSignalToASplitChain(t *testing.T) {
 	t.Parallel()
 	s := newSplitting(t, func(string) (escalation.Chain, error) {
@@ -261,8 +262,8 @@ func TestIssueWhoseChainFails(t *testing.T) {
 	require.Equal(t, escalation.OutcomeResolved, result.Issues[1].Outcome, "the others are not held up")
 }
 
-// TestIssueTakesTheChainsInputAlong checks that the chains of issues get the same value for every field of the input. The
-// fields listed below are exceptions.
+// TestIssueTakesTheChainsInputAlong checks that the chains of issues get the same value for every field of the input.
+// The fields listed below are exceptions.
 func TestIssueTakesTheChainsInputAlong(t *testing.T) {
 	t.Parallel()
 	s := newSplitting(t, func(string) (escalation.Chain, error) {

@@ -23,8 +23,8 @@ func (w *world) limited(sessionID string) escalation.Report {
 	}
 }
 
-// newLimitWorld returns a world with required reviews whose reviewer meets the limit of the account the given number of times. Each time it
-// ends two hours later.
+// newLimitWorld returns a world with required reviews whose reviewer meets the limit of the account the given number of
+// times. Each time it ends two hours later.
 func newLimitWorld(t *testing.T, times int) (*world, *[]time.Time) {
 	t.Helper()
 	w := newReviewedWorld(t, escalation.ReviewRequired, concludes(escalation.VerdictResolved, 0.5))
@@ -41,8 +41,8 @@ func newLimitWorld(t *testing.T, times int) (*world, *[]time.Time) {
 	return w, &asked
 }
 
-// requireToldOfLimits checks that people are told of limits of two hours that sessions have met at these times: once a day for each day
-// on which they end.
+// requireToldOfLimits checks that people are told of limits of two hours that sessions have met at these times: once a
+// day for each day on which they end.
 func requireToldOfLimits(t *testing.T, people *audience, met ...time.Time) {
 	t.Helper()
 	days, keys := map[string]bool{}, map[string]bool{}
@@ -57,8 +57,8 @@ func requireToldOfLimits(t *testing.T, people *audience, met ...time.Time) {
 	require.Len(t, keys, len(days))
 }
 
-// TestAReviewerWaitsForTheLimit checks that a reviewer that the limit of the account has ended is asked again after that limit, and not
-// before.
+// TestAReviewerWaitsForTheLimit checks that a reviewer that the limit of the account has ended is asked again after
+// that limit, and not before.
 func TestAReviewerWaitsForTheLimit(t *testing.T) {
 	t.Parallel()
 	w, asked := newLimitWorld(t, 1)
@@ -92,8 +92,8 @@ func TestAReviewerDoesNotWaitForEver(t *testing.T) {
 	requireToldOfLimits(t, people, (*asked)[:3]...) // the fourth time a gate opens
 }
 
-// TestAnAuthorWaitsForTheLimit checks the same for the author of a plan: it goes on in its conversation after the limit, and a limit that
-// returns leads to a person.
+// TestAnAuthorWaitsForTheLimit checks the same for the author of a plan: it goes on in its conversation after the
+// limit, and a limit that returns leads to a person.
 func TestAnAuthorWaitsForTheLimit(t *testing.T) {
 	t.Parallel()
 	for name, times := range map[string]int{"once": 1, "for ever": 99} {
@@ -129,8 +129,8 @@ func TestAnAuthorWaitsForTheLimit(t *testing.T) {
 	}
 }
 
-// TestNoCommitIsLostToALimit ends sessions of an author that have committed: by a limit, and by a refusal. Then the conversation cannot be
-// continued. The new author works on the commit, on any host.
+// TestNoCommitIsLostToALimit ends sessions of an author that have committed: by a limit, and by a refusal. Then the
+// conversation cannot be continued. The new author works on the commit, on any host.
 func TestNoCommitIsLostToALimit(t *testing.T) {
 	t.Parallel()
 	for name, interrupted := range map[string]int{"of its first turn": 1, "of a correction": 2} {
@@ -180,8 +180,8 @@ func TestNoCommitIsLostToALimit(t *testing.T) {
 	}
 }
 
-// TestAWaitOutlastsARun lets the work on a plan continue as new while its author waits for the limit of the account. The longest wait is
-// counted from its beginning, in the run before.
+// TestAWaitOutlastsARun lets the work on a plan continue as new while its author waits for the limit of the account.
+// The longest wait is counted from its beginning, in the run before.
 func TestAWaitOutlastsARun(t *testing.T) {
 	t.Parallel()
 	limited := func() (*planWorld, *[]time.Time) {

@@ -57,8 +57,8 @@ type monthFault struct {
 	severity escalation.Severity
 	// repairedBy is the tier that repairs the fault; 0 if no tier can.
 	repairedBy escalation.Tier
-	// heals is the number of hours after which the fault heals without a repair. worsens is the number of hours after which
-	// the fault becomes critical. 0 means never.
+	// heals is the number of hours after which the fault heals without a repair. worsens is the number of hours after
+	// which the fault becomes critical. 0 means never.
 	heals, worsens int
 
 	repaired bool

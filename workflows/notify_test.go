@@ -169,8 +169,8 @@ func TestNobodyToTellIsNoActivity(t *testing.T) {
 	require.Empty(t, people.got)
 }
 
-// TestADeadAddressKeepsNoChainOpen checks that a chain ends soon although a service does not answer: events say that somebody was not
-// told and why, the notification is tried for an hour, and another event says how that ended.
+// TestADeadAddressKeepsNoChainOpen checks that a chain ends soon although a service does not answer: events say that
+// somebody was not told and why, the notification is tried for an hour, and another event says how that ended.
 func TestADeadAddressKeepsNoChainOpen(t *testing.T) {
 	t.Parallel()
 	const why = "1 of 2 places in CLAUDEOPS_NOTIFY_URLS were not notified: ntfy at ntfy.example.org: connection refused"

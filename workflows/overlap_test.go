@@ -32,9 +32,9 @@ func overlapping(ctx workflow.Context) ([]workflows.ChainResult, error) {
 	return results, nil
 }
 
-// TestOverlappingLooks runs two looks that find the same fault before either of their chains begins to repair it. Only one of
-// the chains repairs it and opens a gate. The other chain waits, looks again, and ends as known. This holds if one chain waits
-// for the other's repair. It also holds if both wait for a third chain and look again at the same time.
+// TestOverlappingLooks runs two looks that find the same fault before either of their chains begins to repair it. Only
+// one of the chains repairs it and opens a gate. The other chain waits, looks again, and ends as known. This holds if
+// one chain waits for the other's repair. It also holds if both wait for a third chain and look again at the same time.
 func TestOverlappingLooks(t *testing.T) {
 	t.Parallel()
 	for name, third := range map[string]bool{"one waits for the other": false, "both wait for a third chain": true} {

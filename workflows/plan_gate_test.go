@@ -137,7 +137,8 @@ func TestPlanContinuesBySignal(t *testing.T) {
 	require.Contains(t, strings.Join(messagesOf(result.Events, escalation.EventGateOpened), "\n"), "gate-1 waits for a person at phase 1, ")
 }
 
-// TestPlanOffersNoContinuation checks that no client can continue the session of a reviewer whose finding the author corrects next.
+// TestPlanOffersNoContinuation checks that no client can continue the session of a reviewer whose finding the author
+// corrects next.
 func TestPlanOffersNoContinuation(t *testing.T) {
 	t.Parallel()
 	for workflowType, input := range map[string]workflows.PlanInput{
@@ -194,8 +195,8 @@ func TestAcceptedRiskOfAPhase(t *testing.T) {
 	}
 }
 
-// TestWorkOfAnAuthorOnAnotherHost lets another host take over the author of a phase. What it may have committed on the first one is for a
-// person, also after a correction.
+// TestWorkOfAnAuthorOnAnotherHost lets another host take over the author of a phase. What it may have committed on the
+// first one is for a person, also after a correction.
 func TestWorkOfAnAuthorOnAnotherHost(t *testing.T) {
 	t.Parallel()
 	w := newPlanWorld(t)

@@ -226,8 +226,8 @@ func TestPlanWithoutARemote(t *testing.T) {
 	require.Contains(t, warning.Message, "no remote origin")
 }
 
-// TestAcceptedRewriteIsThePlan lets the author of phase 1 rewrite the plan. A person accepts that: from then on the phases are those of the
-// new plan, in its words.
+// TestAcceptedRewriteIsThePlan lets the author of phase 1 rewrite the plan. A person accepts that: from then on the
+// phases are those of the new plan, in its words.
 func TestAcceptedRewriteIsThePlan(t *testing.T) {
 	t.Parallel()
 	const rewritten = "# Ports\n\n## Phase 0: dns\n- [ ] a name\n## Phase 1: web\n- [x] set the port\n\n## Phase 3: cache\n- [ ] a port\n- [ ] a limit\n" +
@@ -274,7 +274,8 @@ func TestAcceptedRewriteIsThePlan(t *testing.T) {
 	}
 }
 
-// TestPhaseIsCorrected lets checks fail once, and the reviewer find something once. The author goes on in its conversation.
+// TestPhaseIsCorrected lets checks fail once, and the reviewer find something once. The author goes on in its
+// conversation.
 func TestPhaseIsCorrected(t *testing.T) {
 	t.Parallel()
 	w := newPlanWorld(t)
@@ -308,7 +309,8 @@ func TestPhaseIsCorrected(t *testing.T) {
 	require.Equal(t, "c3", w.pushed[0].Commit)
 }
 
-// TestAuthorIsRefused lets the model refuse an author's correction, once or for ever. The correction begins in a new conversation, once.
+// TestAuthorIsRefused lets the model refuse an author's correction, once or for ever. The correction begins in a new
+// conversation, once.
 func TestAuthorIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, times := range map[string]int{"once": 1, "for ever": 99} {
@@ -537,8 +539,8 @@ func TestPlanOverride(t *testing.T) {
 	}
 }
 
-// TestPlanResetByItsAuthor lets an author go back to the base of the phase when it should correct. Its commit is not lost: a person may
-// accept it.
+// TestPlanResetByItsAuthor lets an author go back to the base of the phase when it should correct. Its commit is not
+// lost: a person may accept it.
 func TestPlanResetByItsAuthor(t *testing.T) {
 	t.Parallel()
 	w := newPlanWorld(t)
@@ -584,7 +586,8 @@ func TestPlanGateExpires(t *testing.T) {
 	require.True(t, slices.ContainsFunc(people.got, func(told escalation.Notification) bool { return strings.Contains(told.Text, left) }))
 }
 
-// TestPlanFixSaysWhy lets a person have a phase carried out again. The new author gets the reason, and knows which commit there is.
+// TestPlanFixSaysWhy lets a person have a phase carried out again. The new author gets the reason, and knows which
+// commit there is.
 func TestPlanFixSaysWhy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -620,7 +623,8 @@ func TestPlanFixSaysWhy(t *testing.T) {
 	}
 }
 
-// TestPlanFixOfACorrectionSaysWhy checks the same for a correction that fails: the next author gets the findings, and what is wrong with it.
+// TestPlanFixOfACorrectionSaysWhy checks the same for a correction that fails: the next author gets the findings, and
+// what is wrong with it.
 func TestPlanFixOfACorrectionSaysWhy(t *testing.T) {
 	t.Parallel()
 	w := newPlanWorld(t)
@@ -640,7 +644,8 @@ func TestPlanFixOfACorrectionSaysWhy(t *testing.T) {
 	require.Contains(t, w.turns[2].Correction.Why, "cannot be read any more: no phases")
 }
 
-// TestChecksRunAgain checks that a person can have checks repeated that could not run, without another turn of the author.
+// TestChecksRunAgain checks that a person can have checks repeated that could not run, without another turn of the
+// author.
 func TestChecksRunAgain(t *testing.T) {
 	t.Parallel()
 	w := newPlanWorld(t)
@@ -660,8 +665,8 @@ func TestChecksRunAgain(t *testing.T) {
 	require.Equal(t, "the checks run again", answered.resolution.Next)
 }
 
-// TestChecksRunAgainFindMore checks that a change which weakens a check needs a person, also if that is known only when the checks run
-// again.
+// TestChecksRunAgainFindMore checks that a change which weakens a check needs a person, also if that is known only when
+// the checks run again.
 func TestChecksRunAgainFindMore(t *testing.T) {
 	t.Parallel()
 	w := newPlanWorld(t)
@@ -734,7 +739,8 @@ func TestPushOfAPlanFails(t *testing.T) {
 	require.Equal(t, "what is approved is pushed again", gate.Next(escalation.GateClosing{Action: escalation.GateFix}))
 }
 
-// TestPushOfAPlanAfterItsBudget lets the last review spend more than the plan may. What is approved can still be pushed.
+// TestPushOfAPlanAfterItsBudget lets the last review spend more than the plan may. What is approved can still be
+// pushed.
 func TestPushOfAPlanAfterItsBudget(t *testing.T) {
 	t.Parallel()
 	w := newPlanWorld(t)
@@ -988,8 +994,8 @@ func TestPlanContinuesAsNew(t *testing.T) {
 	}
 }
 
-// TestPlanContinuesAnAuthorAnew lets the history become long while an author's question waits at the gate. The next run offers to
-// continue the author's conversation, and does.
+// TestPlanContinuesAnAuthorAnew lets the history become long while an author's question waits at the gate. The next run
+// offers to continue the author's conversation, and does.
 func TestPlanContinuesAnAuthorAnew(t *testing.T) {
 	t.Parallel()
 	w := newPlanWorld(t)

@@ -218,8 +218,8 @@ func TestAdvisoryComment(t *testing.T) {
 	}
 }
 
-// TestCancelledPullRequest cancels a chain while its pull request is written. Nothing else was left to do, so the chain ends as
-// it would have.
+// TestCancelledPullRequest cancels a chain while its pull request is written. Nothing else was left to do, so the chain
+// ends as it would have.
 func TestCancelledPullRequest(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []escalation.ReviewMode{escalation.ReviewAdvisory, escalation.ReviewRequired} {

@@ -26,10 +26,11 @@ import (
 
 var changeSeeds = flag.Uint64("changes.seeds", 250, "random chains, and random plans, whose changes are reviewed")
 
-// TestChangeProperties plays random chains with required reviews: sessions that conclude, ask, escalate, fail or break off, with and without
-// commits; reviewers that object, answer, forget, take back, name nothing or break off; refused sessions; pushes that fail; other chains that
-// find the service healed; hosts that are lost with their commits and conversations; histories that become long, so that the chain continues
-// as new; people who give every answer, ask for Tier 3, or do not answer at all. In each of them:
+// TestChangeProperties plays random chains with required reviews: sessions that conclude, ask, escalate, fail or break
+// off, with and without commits; reviewers that object, answer, forget, take back, name nothing or break off; refused
+// sessions; pushes that fail; other chains that find the service healed; hosts that are lost with their commits and
+// conversations; histories that become long, so that the chain continues as new; people who give every answer, ask for
+// Tier 3, or do not answer at all. In each of them:
 //
 //   - what is pushed was shown to an approving reviewer, or to the person who overrode exactly this commit
 //   - no P0 or P1 ends without an answer of a reviewer or the decision of a person, and each reviewer gets all that are open
@@ -58,7 +59,8 @@ type changePlay struct {
 
 	t    *testing.T
 	runs int
-	// idle reports that the current session never comes to its work, and gone that its result is lost. Its worktree begins with the commit first.
+	// idle reports that the current session never comes to its work, and gone that its result is lost. Its worktree
+	// begins with the commit first.
 	idle, gone  bool
 	first, host string
 }
@@ -72,7 +74,8 @@ type changeRecord struct {
 	approved, accepted map[string]bool
 	// open holds the texts of the findings that nobody has answered for.
 	open map[string]bool
-	// expected is what the latest answer at a gate starts, in the gate's words; empty if that has begun, or nothing must.
+	// expected is what the latest answer at a gate starts, in the gate's words; empty if that has begun, or nothing
+	// must.
 	expected string
 	// broken says what no answer, gate or review may do; empty if nothing has.
 	broken string
@@ -176,7 +179,8 @@ func (c *changePlay) session(t *testing.T, input activities.RunTierInput) (escal
 	return report, err
 }
 
-// work plays what a session does in its worktree. The argument lost reports that it runs on another host than the one before.
+// work plays what a session does in its worktree. The argument lost reports that it runs on another host than the one
+// before.
 func (c *changePlay) work(t *testing.T, input activities.RunTierInput, lost bool) (escalation.Report, error) {
 	t.Helper()
 	if lost && input.Continuity == escalation.ContinuityResume && c.random.IntN(2) == 0 {
@@ -210,7 +214,8 @@ func (c *changePlay) work(t *testing.T, input activities.RunTierInput, lost bool
 	}
 }
 
-// commit plays what a session leaves: a new commit, the one with which it began, nothing at all, or a worktree that its host cannot look at.
+// commit plays what a session leaves: a new commit, the one with which it began, nothing at all, or a worktree that its
+// host cannot look at.
 func (c *changePlay) commit(int) *activities.Change {
 	input := c.ran[len(c.ran)-1]
 	base := orB0(input.Base)

@@ -30,8 +30,8 @@ func (w *world) commits() []string {
 	return pushed
 }
 
-// TestChangeAfterAPush has an author ask for a person after it has committed. The commit is pushed; what the author commits after the
-// person's answer is another change, which is shown from there, reviewed and pushed, too.
+// TestChangeAfterAPush has an author ask for a person after it has committed. The commit is pushed; what the author
+// commits after the person's answer is another change, which is shown from there, reviewed and pushed, too.
 func TestChangeAfterAPush(t *testing.T) {
 	t.Parallel()
 	w, asked := newReviewGate(t, finds())
@@ -54,8 +54,9 @@ func TestChangeAfterAPush(t *testing.T) {
 	requireRecorded(t, result.Events, w.events)
 }
 
-// TestOpenFindingsLast checks that findings stay open when another tier goes on: because the author escalates inside its correction, or
-// a person asks for the tier at the gate of the review. That tier gets them, and so does the next reviewer.
+// TestOpenFindingsLast checks that findings stay open when another tier goes on: because the author escalates inside
+// its correction, or a person asks for the tier at the gate of the review. That tier gets them, and so does the next
+// reviewer.
 func TestOpenFindingsLast(t *testing.T) {
 	t.Parallel()
 	for name, byPerson := range map[string]bool{"the author escalates": false, "a person asks for a tier": true} {
@@ -93,8 +94,8 @@ func TestOpenFindingsLast(t *testing.T) {
 	}
 }
 
-// TestNoGoodEndWithoutAPush lets Tier 3 wait, while the service gets well by itself. What Tier 2 has committed is reviewed before the
-// chain ends: it is pushed, or a person decides.
+// TestNoGoodEndWithoutAPush lets Tier 3 wait, while the service gets well by itself. What Tier 2 has committed is
+// reviewed before the chain ends: it is pushed, or a person decides.
 func TestNoGoodEndWithoutAPush(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -147,8 +148,9 @@ func TestNoGoodEndWithoutAPush(t *testing.T) {
 	}
 }
 
-// TestWorkOnAnotherHostIsTold lets another host take over a session that has worked on one that is gone. What it has committed there is
-// told to a person before the chain ends well. The healed service does not settle it, nor does an approval of what the new host has.
+// TestWorkOnAnotherHostIsTold lets another host take over a session that has worked on one that is gone. What it has
+// committed there is told to a person before the chain ends well. The healed service does not settle it, nor does an
+// approval of what the new host has.
 func TestWorkOnAnotherHostIsTold(t *testing.T) {
 	t.Parallel()
 	for name, commits := range map[string]bool{"it commits": true, "it commits nothing": false, "nobody answers the first gate": true} {
@@ -181,8 +183,8 @@ func TestWorkOnAnotherHostIsTold(t *testing.T) {
 	}
 }
 
-// TestHealedAfterAnIdleSession lets a push fail, and the higher tier that a person asks for adds nothing. When other chains find the service
-// healed, what is approved is pushed, without another session of an author.
+// TestHealedAfterAnIdleSession lets a push fail, and the higher tier that a person asks for adds nothing. When other
+// chains find the service healed, what is approved is pushed, without another session of an author.
 func TestHealedAfterAnIdleSession(t *testing.T) {
 	t.Parallel()
 	w, _ := newReviewGate(t, finds())
@@ -205,8 +207,9 @@ func TestHealedAfterAnIdleSession(t *testing.T) {
 	require.Len(t, w.ran, 4, "no session of an author follows")
 }
 
-// TestHealedAfterALostSession lets a push fail, and loses the session of the higher tier that a person asks for. When other chains find the
-// service healed, nothing is pushed without the person: nobody knows what the lost session has committed.
+// TestHealedAfterALostSession lets a push fail, and loses the session of the higher tier that a person asks for. When
+// other chains find the service healed, nothing is pushed without the person: nobody knows what the lost session has
+// committed.
 func TestHealedAfterALostSession(t *testing.T) {
 	t.Parallel()
 	w, _ := newReviewGate(t, finds())
@@ -238,7 +241,8 @@ func TestHealedAfterALostSession(t *testing.T) {
 	require.Equal(t, "c2", w.pushed[len(w.pushed)-1].Commit)
 }
 
-// TestOverrideOfAnInterruptedCorrection pushes what the gate names: the latest commit, also one that the interrupted author has made.
+// TestOverrideOfAnInterruptedCorrection pushes what the gate names: the latest commit, also one that the interrupted
+// author has made.
 func TestOverrideOfAnInterruptedCorrection(t *testing.T) {
 	t.Parallel()
 	w, _ := newReviewGate(t, finds(severe()))
@@ -276,7 +280,8 @@ func TestAuthorAsksInItsCorrection(t *testing.T) {
 	require.Equal(t, []string{"c3"}, w.commits())
 }
 
-// TestAuthorTakesItBack checks that the gate says so when a correction takes back what was reviewed, and names the commit that is left.
+// TestAuthorTakesItBack checks that the gate says so when a correction takes back what was reviewed, and names the
+// commit that is left.
 func TestAuthorTakesItBack(t *testing.T) {
 	t.Parallel()
 	w, _ := newReviewGate(t, finds(severe()))
@@ -313,8 +318,8 @@ func TestNobodyAnswersAtTheGateOfAReview(t *testing.T) {
 	require.Len(t, w.ran[2].Correction.Findings, 1)
 }
 
-// TestNothingNewAfterAPush has an author ask for a person after its push, and commit nothing after the answer. The chain ends well: nothing
-// is left to review.
+// TestNothingNewAfterAPush has an author ask for a person after its push, and commit nothing after the answer. The
+// chain ends well: nothing is left to review.
 func TestNothingNewAfterAPush(t *testing.T) {
 	t.Parallel()
 	w, asked := newReviewGate(t, finds())

@@ -34,8 +34,8 @@ func TestOfEachModelsLimitPeopleAreTold(t *testing.T) {
 	require.Len(t, keys, 2)
 }
 
-// TestANeedForAPersonIsToldAfterALimit checks that a chain which was told of a limit still tells that it needs a person, for another
-// reason.
+// TestANeedForAPersonIsToldAfterALimit checks that a chain which was told of a limit still tells that it needs a
+// person, for another reason.
 func TestANeedForAPersonIsToldAfterALimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -58,8 +58,8 @@ func TestANeedForAPersonIsToldAfterALimit(t *testing.T) {
 	require.Equal(t, []escalation.NotificationKind{escalation.NotifyLimited, escalation.NotifyNeedsHuman}, told)
 }
 
-// TestATierGoesOnAfterTheLimit checks that a tier that a limit has cut off in its work continues its conversation after the limit, and knows
-// the calls without a result. If that conversation is refused, the new session is told of them.
+// TestATierGoesOnAfterTheLimit checks that a tier that a limit has cut off in its work continues its conversation after
+// the limit, and knows the calls without a result. If that conversation is refused, the new session is told of them.
 func TestATierGoesOnAfterTheLimit(t *testing.T) {
 	t.Parallel()
 	for name, refused := range map[string]bool{"continued": false, "refused": true, "limited again": false} {
@@ -115,7 +115,8 @@ func TestATierGoesOnAfterTheLimit(t *testing.T) {
 	}
 }
 
-// limitedForHours returns facts in which the limit of the account is used up for ten hours. Nobody knows that the worker has another key.
+// limitedForHours returns facts in which the limit of the account is used up for ten hours. Nobody knows that the
+// worker has another key.
 func limitedForHours(request escalation.AdmissionRequest, now time.Time) escalation.AdmissionFacts {
 	if request.Purpose != escalation.PurposeReview && request.Purpose != escalation.PurposeAuthor && request.Tier == escalation.TierObserve {
 		return escalation.AdmissionFacts{}
@@ -123,8 +124,8 @@ func limitedForHours(request escalation.AdmissionRequest, now time.Time) escalat
 	return escalation.AdmissionFacts{LimitedUntil: now.Add(10 * time.Hour)}
 }
 
-// TestAPersonPassesALimit checks that a person who has given the worker another key can have the work go on at the gate, also where nobody
-// may force it. The limit of escalations is not passed with it.
+// TestAPersonPassesALimit checks that a person who has given the worker another key can have the work go on at the
+// gate, also where nobody may force it. The limit of escalations is not passed with it.
 func TestAPersonPassesALimit(t *testing.T) {
 	t.Parallel()
 	answers := func(w *world) {
@@ -180,7 +181,8 @@ func TestAPersonPassesALimit(t *testing.T) {
 	})
 }
 
-// TestAPersonCorrectsTheModel checks that a session after a wrong model, which a person has corrected, has the new one, as the gate says.
+// TestAPersonCorrectsTheModel checks that a session after a wrong model, which a person has corrected, has the new one,
+// as the gate says.
 func TestAPersonCorrectsTheModel(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.1), refusedAs(escalation.Report{Ending: escalation.EndingRequest}),
@@ -214,8 +216,8 @@ func TestChosenModelsStay(t *testing.T) {
 	require.Equal(t, "claude-special", result.Sessions[2].Model)
 }
 
-// TestAReviewersLimitKeepsNobodyOut checks that a chain which waits for a person because its reviewer met a passing limit holds the fault
-// until that limit ends, and not after its own end.
+// TestAReviewersLimitKeepsNobodyOut checks that a chain which waits for a person because its reviewer met a passing
+// limit holds the fault until that limit ends, and not after its own end.
 func TestAReviewersLimitKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	for name, ending := range map[string]escalation.Ending{
@@ -260,8 +262,9 @@ func TestAReviewersLimitKeepsNobodyOut(t *testing.T) {
 	}
 }
 
-// TestTheProviderAwayKeepsNobodyOut checks what the records say when tier 2 got no answer of the model's provider: a gate holds the fault for
-// a short time only, or some hours if the account was refused, because each attempt costs a look. A chain without a gate does not hold it.
+// TestTheProviderAwayKeepsNobodyOut checks what the records say when tier 2 got no answer of the model's provider: a
+// gate holds the fault for a short time only, or some hours if the account was refused, because each attempt costs a
+// look. A chain without a gate does not hold it.
 func TestTheProviderAwayKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	for ending, holds := range map[escalation.Ending]time.Duration{

@@ -27,8 +27,9 @@ func unusable() escalation.Report {
 	return escalation.Report{Status: escalation.SessionResumeFailed, Ending: escalation.EndingUnusable}
 }
 
-// TestFixDoesNotResumeARefusedConversation starts from a conversation that has no record and in which the model or its provider refuses.
-// The fix begins without it: after work that was refused, and after an attempt that the provider did not answer.
+// TestFixDoesNotResumeARefusedConversation starts from a conversation that has no record and in which the model or its
+// provider refuses. The fix begins without it: after work that was refused, and after an attempt that the provider did
+// not answer.
 func TestFixDoesNotResumeARefusedConversation(t *testing.T) {
 	t.Parallel()
 	again := unusable()
@@ -54,8 +55,8 @@ func TestFixDoesNotResumeARefusedConversation(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedTierBeginsAnew checks that a tier which began from a handoff, lost its worker and is refused in its own conversation
-// begins once more, and is told what it did.
+// TestAnInterruptedTierBeginsAnew checks that a tier which began from a handoff, lost its worker and is refused in its
+// own conversation begins once more, and is told what it did.
 func TestAnInterruptedTierBeginsAnew(t *testing.T) {
 	t.Parallel()
 	cut := unusable()
@@ -72,8 +73,8 @@ func TestAnInterruptedTierBeginsAnew(t *testing.T) {
 	require.Contains(t, w.ran[2].Handoff.Remediation, "redeploy web")
 }
 
-// TestARefusedConversationIsNotResumedAgain checks that no later session of a chain resumes a conversation that the provider has refused:
-// not the recheck after a wait, and not the recheck after news of another chain.
+// TestARefusedConversationIsNotResumedAgain checks that no later session of a chain resumes a conversation that the
+// provider has refused: not the recheck after a wait, and not the recheck after news of another chain.
 func TestARefusedConversationIsNotResumedAgain(t *testing.T) {
 	t.Parallel()
 	limited := func(w *world) tierScript {
@@ -125,8 +126,8 @@ func TestARefusedConversationIsNotResumedAgain(t *testing.T) {
 	})
 }
 
-// TestAnAuthorLearnsWhyItBeginsAnew checks that an author which is refused, also in its own conversation after an interruption, begins
-// anew once, with the model's words.
+// TestAnAuthorLearnsWhyItBeginsAnew checks that an author which is refused, also in its own conversation after an
+// interruption, begins anew once, with the model's words.
 func TestAnAuthorLearnsWhyItBeginsAnew(t *testing.T) {
 	t.Parallel()
 	for name, report := range map[string]escalation.Report{

@@ -30,8 +30,8 @@ const (
 // releaseHeading matches the headings of releases in the changelog.
 var releaseHeading = regexp.MustCompile(`(?m)^## \[(\d+\.\d+\.\d+)\]`)
 
-// releasedArchives returns the archives of all releases in the changelog. It returns an error if one is missing or is not as
-// it was at its release.
+// releasedArchives returns the archives of all releases in the changelog. It returns an error if one is missing or is
+// not as it was at its release.
 func releasedArchives(kept fs.FS, changelog string) (archives map[string][]byte, err error) {
 	sums, err := fs.ReadFile(kept, sumsFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -60,8 +60,8 @@ func releasedArchives(kept fs.FS, changelog string) (archives map[string][]byte,
 	return archives, nil
 }
 
-// TestReleasedHistories replays the histories of every release. After a failure, chains from that release could not continue:
-// give the change a marker (see docs/releasing.md). Never change or remove the histories.
+// TestReleasedHistories replays the histories of every release. After a failure, chains from that release could not
+// continue: give the change a marker (see docs/releasing.md). Never change or remove the histories.
 func TestReleasedHistories(t *testing.T) {
 	t.Parallel()
 	changelog, err := os.ReadFile(filepath.Join("..", "CHANGELOG.md"))

@@ -76,13 +76,13 @@ var branches = []string{
 	"verdict_repaired",
 }
 
-// shortConversations maps the workflow IDs of recorded conversations that continue as new from a short history to the length of
-// that history, in events.
+// shortConversations maps the workflow IDs of recorded conversations that continue as new from a short history to the
+// length of that history, in events.
 var shortConversations = map[string]int{"conversation-TestConversationContinuesAsNew": 12}
 
 // TestReplay replays the history of every branch. It fails if the workflow takes other steps than at the time of the
-// recording, or takes them in another order. Such a change is permitted for chains that no release began: `make histories`
-// records the histories again. TestReleasedHistories replays the histories of releases.
+// recording, or takes them in another order. Such a change is permitted for chains that no release began: `make
+// histories` records the histories again. TestReleasedHistories replays the histories of releases.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	recorded, err := filepath.Glob(filepath.Join("testdata", "*.json"))

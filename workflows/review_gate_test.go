@@ -22,7 +22,8 @@ func breaksOff(status escalation.SessionStatus) func(activities.RunReviewInput) 
 	}
 }
 
-// newReviewGate returns a world with required reviews, in which Tier 2 concludes each time and the reviewer takes these turns.
+// newReviewGate returns a world with required reviews, in which Tier 2 concludes each time and the reviewer takes these
+// turns.
 func newReviewGate(t *testing.T, turns ...func(activities.RunReviewInput) (activities.RunReviewResult, error)) (
 	*world, *[]activities.RunReviewInput,
 ) {
@@ -74,7 +75,8 @@ func TestContinuedReview(t *testing.T) {
 				[]any{second.Purpose, second.Continuity, second.ContinuityReason, second.ParentID})
 			require.Equal(t, first.SessionID, w.requests[3].Parent)
 
-			// The conversation is used once: the correction continues the author's, and the review after it begins a new one.
+			// The conversation is used once: the correction continues the author's, and the review after it begins a
+			// new one.
 			require.Equal(t, author.SessionID, w.ran[2].ParentSessionID)
 			require.Equal(t, []string{"", ""}, []string{(*asked)[2].Continues, (*asked)[2].Guidance})
 			correction := result.Sessions[4]
@@ -105,8 +107,8 @@ func TestReviewAnew(t *testing.T) {
 	require.Len(t, w.ran, 2)
 }
 
-// TestContinuedReviewFails checks that a continuation that failed is not offered again, even if its process was interrupted.
-// A new review can be continued again.
+// TestContinuedReviewFails checks that a continuation that failed is not offered again, even if its process was
+// interrupted. A new review can be continued again.
 func TestContinuedReviewFails(t *testing.T) {
 	t.Parallel()
 	interrupted := func(input activities.RunReviewInput) (activities.RunReviewResult, error) {
@@ -199,8 +201,8 @@ func TestNoContinuedReview(t *testing.T) {
 	}
 }
 
-// TestContinuedCorrection continues an author's session that was interrupted in a correction. The chain continues at the
-// gate in a new run in one case.
+// TestContinuedCorrection continues an author's session that was interrupted in a correction. The chain continues at
+// the gate in a new run in one case.
 func TestContinuedCorrection(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -247,8 +249,8 @@ func TestContinuedCorrection(t *testing.T) {
 	}
 }
 
-// TestContinuedCorrectionFails checks that a correction that a person let continue is offered again only if it asks for a
-// person.
+// TestContinuedCorrectionFails checks that a correction that a person let continue is offered again only if it asks for
+// a person.
 func TestContinuedCorrectionFails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -339,8 +341,8 @@ func TestCorrectionPassesTheCooldown(t *testing.T) {
 	require.Equal(t, []bool{false, false, false, true, false}, corrections)
 }
 
-// TestOverrideAfterAFailedPush has a push repeated that the remote did not take: by itself, and by a person, who overrides or has it
-// repeated. The chain ends as the person has decided who accepted the change.
+// TestOverrideAfterAFailedPush has a push repeated that the remote did not take: by itself, and by a person, who
+// overrides or has it repeated. The chain ends as the person has decided who accepted the change.
 func TestOverrideAfterAFailedPush(t *testing.T) {
 	t.Parallel()
 	for _, action := range []escalation.GateAction{escalation.GateOverride, escalation.GateFix} {
@@ -372,7 +374,8 @@ func TestOverrideAfterAFailedPush(t *testing.T) {
 	}
 }
 
-// TestChecksThatCannotRun lets the author repair what keeps the checks from running. They run again, on its new commit or on the one before.
+// TestChecksThatCannotRun lets the author repair what keeps the checks from running. They run again, on its new commit
+// or on the one before.
 func TestChecksThatCannotRun(t *testing.T) {
 	t.Parallel()
 	for name, latest := range map[string]string{"the author commits": "c3", "the author has nothing to commit": "c2"} {

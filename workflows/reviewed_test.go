@@ -16,7 +16,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// newReviewedWorld returns a world in which Tier 2 repairs, every repair commits something, and a reviewer finds it ready.
+// newReviewedWorld returns a world in which Tier 2 repairs, every repair commits something, and a reviewer finds it
+// ready.
 func newReviewedWorld(t *testing.T, mode escalation.ReviewMode, tiers ...tierScript) *world {
 	t.Helper()
 	w := newGatedWorld(t, append([]tierScript{concludes(escalation.VerdictEscalate, 0.03)}, tiers...)...)
@@ -49,7 +50,8 @@ func finds(findings ...review.Finding) func(activities.RunReviewInput) (activiti
 	}
 }
 
-// answered returns a verdict that says of each open finding whether it is still there: whether the verdict names it again.
+// answered returns a verdict that says of each open finding whether it is still there: whether the verdict names it
+// again.
 func answered(verdict review.Verdict, open []review.Finding) review.Verdict {
 	said := verdict
 	said.Findings = slices.Clone(verdict.Findings)
@@ -262,8 +264,8 @@ func TestRequiredReview(t *testing.T) {
 	requireRecorded(t, result.Events, w.events)
 }
 
-// TestCorrectionInAConversationThatIsRefused refuses the conversation in which an author should correct its change. The correction begins
-// in a new conversation, once, and knows why.
+// TestCorrectionInAConversationThatIsRefused refuses the conversation in which an author should correct its change. The
+// correction begins in a new conversation, once, and knows why.
 func TestCorrectionInAConversationThatIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, ending := range []escalation.Ending{escalation.EndingUnusable, escalation.EndingRefused} {
@@ -301,8 +303,8 @@ func TestCorrectionInAConversationThatIsRefused(t *testing.T) {
 	}
 }
 
-// TestCorrectionThatLeavesNothing lets an author remove its commits when it should correct. A person decides: the chain does not end
-// as the author says.
+// TestCorrectionThatLeavesNothing lets an author remove its commits when it should correct. A person decides: the chain
+// does not end as the author says.
 func TestCorrectionThatLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, nothing := range map[string]func() *activities.Change{
@@ -347,7 +349,8 @@ func testCorrectionThatLeavesNothing(t *testing.T, nothing func() *activities.Ch
 	require.Equal(t, "c2", w.pushed[0].Commit, "what the first turn has committed is not lost")
 }
 
-// TestRequiredReviewOfAFullConversation has a change corrected by a new session, because the author's conversation is full.
+// TestRequiredReviewOfAFullConversation has a change corrected by a new session, because the author's conversation is
+// full.
 func TestRequiredReviewOfAFullConversation(t *testing.T) {
 	t.Parallel()
 	full := func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
@@ -476,8 +479,8 @@ func TestRequiredReviewAsksAPerson(t *testing.T) {
 	}
 }
 
-// TestRequiredReviewWithoutARemote checks that a chain ends with its approved commit on its branch, because nothing can push it. Nobody
-// is asked about that, and the gate of a change that a person must accept promises no push.
+// TestRequiredReviewWithoutARemote checks that a chain ends with its approved commit on its branch, because nothing can
+// push it. Nobody is asked about that, and the gate of a change that a person must accept promises no push.
 func TestRequiredReviewWithoutARemote(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

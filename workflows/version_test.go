@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// answeredInANewVersion returns a world whose chain waits at a gate. Another version of the workers becomes current, and the
-// chain sees that together with the answer.
+// answeredInANewVersion returns a world whose chain waits at a gate. Another version of the workers becomes current,
+// and the chain sees that together with the answer.
 func answeredInANewVersion(t *testing.T, action escalation.GateAction) *world {
 	t.Helper()
 	w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), ends(escalation.SessionTimedOut))

@@ -208,8 +208,8 @@ func TestChainCancelledWhileItWaits(t *testing.T) {
 	require.Equal(t, chain.Events, w.events)
 }
 
-// TestChainCancelledWhileTheDatabaseIsAway cancels chains whose wait, or whose decision on a refused step, is being recorded. They end
-// at once: no session of theirs runs, and the sweep settles what is not recorded.
+// TestChainCancelledWhileTheDatabaseIsAway cancels chains whose wait, or whose decision on a refused step, is being
+// recorded. They end at once: no session of theirs runs, and the sweep settles what is not recorded.
 func TestChainCancelledWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	for name, maxWait := range map[string]time.Duration{"a wait": 24 * time.Hour, "a decision": 0} {

@@ -16,7 +16,8 @@ func EscalationChain(ctx workflow.Context, input ChainInput) (ChainResult, error
 	return chain.EscalationChain(ctx, input)
 }
 
-// Cycle runs one chain for a schedule. It ends when the chain ends, or signals a long wait. If the chain failed, the cycle fails.
+// Cycle runs one chain for a schedule. It ends when the chain ends, or signals a long wait. If the chain failed, the
+// cycle fails.
 func Cycle(ctx workflow.Context, input ChainInput) (CycleResult, error) {
 	return chain.Cycle(ctx, input)
 }
@@ -26,17 +27,20 @@ func PlanReview(ctx workflow.Context, input PlanInput) (ChainResult, error) {
 	return plan.Review(ctx, input)
 }
 
-// PhaseExecution has the phases of a plan carried out by an author, one after the other. Its state is an escalation.Chain.
+// PhaseExecution has the phases of a plan carried out by an author, one after the other. Its state is an
+// escalation.Chain.
 func PhaseExecution(ctx workflow.Context, input PlanInput) (ChainResult, error) {
 	return plan.PhaseExecution(ctx, input)
 }
 
-// Conversation answers the messages of a person or a channel, one at a time. It ends if it is cancelled, or if nobody writes for a week.
+// Conversation answers the messages of a person or a channel, one at a time. It ends if it is cancelled, or if nobody
+// writes for a week.
 func Conversation(ctx workflow.Context, input ConversationInput) error {
 	return talk.Conversation(ctx, input)
 }
 
-// NewConversation returns a workflow like Conversation that continues as new from a history of the given length, in events.
+// NewConversation returns a workflow like Conversation that continues as new from a history of the given length, in
+// events.
 func NewConversation(limit int) func(workflow.Context, ConversationInput) error {
 	return talk.NewConversation(limit)
 }

@@ -44,7 +44,8 @@ var _ activities.Agent = (*Runner)(nil)
 // New returns a Runner. The caller must close it.
 func New(ctx context.Context, options Options) (*Runner, error) {
 	r := &Runner{
-		Options: options, policy: options.Cell.Policy, archive: newArchive(options), mask: options.Cell.Mask, logger: options.Cell.Logger,
+		Options: options, policy: options.Cell.Policy, archive: newArchive(options), mask: options.Cell.Mask,
+		logger: options.Cell.Logger,
 	}
 	r.draining, r.interrupt = context.WithCancel(context.WithoutCancel(ctx))
 	var err error
@@ -145,7 +146,9 @@ func (r *Runner) runAt(
 }
 
 // spec translates a run at its workplace for the cell.
-func (r *Runner) spec(place workplace, run activities.AgentRun, observe func(activities.AgentProgress)) (cell.Spec, error) {
+func (r *Runner) spec(
+	place workplace, run activities.AgentRun, observe func(activities.AgentProgress),
+) (cell.Spec, error) {
 	run, err := place.of(run)
 	if err != nil {
 		return cell.Spec{}, err
@@ -160,12 +163,12 @@ func (r *Runner) spec(place workplace, run activities.AgentRun, observe func(act
 			}
 			return run.LatePrompt()
 		},
-		Tier: int(run.Tier), Policy: place.policyOf(r.policy, run), Tools: run.Policy.Tools, AllowedTools: run.Policy.AllowedTools,
-		MaxTurns: run.Policy.MaxTurns, BudgetUSD: run.Policy.BudgetUSD, Timeout: run.Policy.Timeout.Std(),
-		Dir:        run.Directory,
+		Tier: int(run.Tier), Policy: place.policyOf(r.policy, run), Tools: run.Policy.Tools,
+		AllowedTools: run.Policy.AllowedTools, MaxTurns: run.Policy.MaxTurns, BudgetUSD: run.Policy.BudgetUSD,
+		Timeout: run.Policy.Timeout.Std(), Dir: run.Directory,
 		Supervisor: session{r.Records, r.Catalog, run, observe},
-		// These variables tell the agent's programs to which chain and tier they belong. The driver adds a variable with
-		// the session's id.
+		// These variables tell the agent's programs to which chain and tier they belong. The driver adds a variable
+		// with the session's id.
 		Env: map[string]string{"CLAUDEOPS_CHAIN_ID": run.ChainID, "CLAUDEOPS_TIER": fmt.Sprint(int(run.Tier))},
 	}
 	if run.DryRun {
@@ -249,8 +252,8 @@ func (r *Runner) inDirectory(run activities.AgentRun) (activities.AgentRun, erro
 	return run, nil
 }
 
-// findConversation restores the conversation that the run resumes, and reports whether it found this conversation. If an
-// agent has altered the conversation, the error is a *cell.AlteredError.
+// findConversation restores the conversation that the run resumes, and reports whether it found this conversation. If
+// an agent has altered the conversation, the error is a *cell.AlteredError.
 //
 // A missing conversation is not an error, because the CLI looks in more places.
 func (r *Runner) findConversation(ctx context.Context, run activities.AgentRun) (found bool, err error) {
@@ -266,8 +269,8 @@ func (r *Runner) findConversation(ctx context.Context, run activities.AgentRun) 
 	return r.archive.restore(ctx, run.Resume, r.host.Conversation(run.Resume))
 }
 
-// show gives a session the files of the commit that it must judge, in its own directory for temporary files, and returns the prompt with
-// their name. If this host cannot do that, the prompt says why.
+// show gives a session the files of the commit that it must judge, in its own directory for temporary files, and
+// returns the prompt with their name. If this host cannot do that, the prompt says why.
 func (r *Runner) show(ctx context.Context, run activities.AgentRun, temporary string) (prompt string, err error) {
 	if run.Shown == nil {
 		return run.Prompt, nil
@@ -279,7 +282,8 @@ func (r *Runner) show(ctx context.Context, run activities.AgentRun, temporary st
 			return "", context.Cause(ctx)
 		}
 		dir, problem = "", r.mask.Text(err.Error())
-		r.logger.WarnContext(ctx, "a reviewer does not get the files of a change", "session_id", run.SessionID, "error", problem)
+		r.logger.WarnContext(ctx, "a reviewer does not get the files of a change", "session_id", run.SessionID,
+			"error", problem)
 	}
 	section, err := run.Shown.Describe(dir, problem)
 	return run.Prompt + "\n\n" + section, err

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// restoreLimit limits the time for the download of a transcript. It is enough for about ten megabytes over a slow line.
+	// restoreLimit limits the time for the download of a transcript. It is enough for about ten megabytes over a slow
+	// line.
 	restoreLimit = 2 * time.Minute
 	// saveLimit limits the time for the save of a conversation whose process has ended without saving it.
 	saveLimit = 30 * time.Second
@@ -48,8 +49,8 @@ func (a archive) Saver(sessionID, path string) (func(context.Context) error, err
 // Failed implements cell.Archive.
 func (a archive) Failed() { a.failed(true) }
 
-// restore copies a conversation from the archive to path if there is no copy or an older one. Afterwards restore reports
-// whether there is a usable copy. A missing or damaged transcript in the archive is not an error; damage is
+// restore copies a conversation from the archive to path if there is no copy or an older one. Afterwards restore
+// reports whether there is a usable copy. A missing or damaged transcript in the archive is not an error; damage is
 // logged. An error means that the archive cannot be read now.
 func (a archive) restore(ctx context.Context, sessionID, path string) (found bool, err error) {
 	local, err := a.Copy(sessionID, path)
@@ -86,8 +87,8 @@ func (a archive) restore(ctx context.Context, sessionID, path string) (found boo
 	return true, nil
 }
 
-// saveLeft archives this host's copy of a conversation whose process has ended without doing so, and reports whether the archive has
-// all of it. A failure is logged.
+// saveLeft archives this host's copy of a conversation whose process has ended without doing so, and reports whether
+// the archive has all of it. A failure is logged.
 func (a archive) saveLeft(ctx context.Context, sessionID, path string) bool {
 	ctx, cancel := context.WithTimeout(ctx, saveLimit)
 	defer cancel()

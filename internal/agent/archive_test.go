@@ -15,8 +15,9 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// TestConcludedIsArchived lets a worker find the answer of a session whose worker died before the conversation was archived. The answer is
-// not told before the archive has it: another host can continue the conversation. If the archive cannot be reached, the report says so.
+// TestConcludedIsArchived lets a worker find the answer of a session whose worker died before the conversation was
+// archived. The answer is not told before the archive has it: another host can continue the conversation. If the
+// archive cannot be reached, the report says so.
 func TestConcludedIsArchived(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]bool{"archived": false, "archive away": true} {

@@ -1,4 +1,5 @@
-// Package agent runs the session of a tier. It translates a run of the domain to a cell.Spec, and what came of it to a report:
+// Package agent runs the session of a tier. It translates a run of the domain to a cell.Spec, and what came of it to a
+// report:
 //
 //	Runner      translates, runs the cell and reports             agent.go, report.go
 //	session     takes acts and progress to the records            session.go

@@ -21,8 +21,8 @@ func (r *Runner) leaveLimit() time.Duration {
 	return leaveLimit
 }
 
-// untilDrained returns a context that also ends, with the cause activities.ErrDraining, when running agents are interrupted. The
-// caller must call stop.
+// untilDrained returns a context that also ends, with the cause activities.ErrDraining, when running agents are
+// interrupted. The caller must call stop.
 func (r *Runner) untilDrained(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(r.draining, func() { cancel(activities.ErrDraining) })
@@ -32,10 +32,12 @@ func (r *Runner) untilDrained(ctx context.Context) (_ context.Context, stop func
 	}
 }
 
-// inspected adds to the report of an agent that has ended what it has committed. If the checks are stopped with the worker,
-// they say nothing about the commit. The error then is activities.ErrDraining, and another attempt repeats them.
+// inspected adds to the report of an agent that has ended what it has committed. If the checks are stopped with the
+// worker, they say nothing about the commit. The error then is activities.ErrDraining, and another attempt repeats
+// them.
 func (r *Runner) inspected(
-	ctx context.Context, place workplace, run activities.AgentRun, report activities.AgentReport, observe func(activities.AgentProgress),
+	ctx context.Context, place workplace, run activities.AgentRun, report activities.AgentReport,
+	observe func(activities.AgentProgress),
 ) (activities.AgentReport, error) {
 	change := r.inspect(ctx, place, run, func(now activities.AgentProgress) {
 		// If the worker dies meanwhile, the next attempt must know that the agent has worked, and what it has spent.

@@ -23,16 +23,16 @@ import (
 const (
 	// changeLimit limits the time in which a change is read from git.
 	changeLimit = 2 * time.Minute
-	// checkLimit limits the time of all checks of a repository together, unless Options say otherwise. previewLimit limits one
-	// preview.
+	// checkLimit limits the time of all checks of a repository together, unless Options say otherwise. previewLimit
+	// limits one preview.
 	checkLimit, previewLimit = 5 * time.Minute, time.Minute
 	// maxPreviews limits the previews of one change.
 	maxPreviews = 5
-	// maxCommandOutput limits the output of one command, and maxChecksOutput that of all checks together, in bytes. What is left
-	// out is the beginning, because errors are at the end.
+	// maxCommandOutput limits the output of one command, and maxChecksOutput that of all checks together, in bytes.
+	// What is left out is the beginning, because errors are at the end.
 	maxCommandOutput, maxChecksOutput = 8 << 10, 32 << 10
-	// maxPrinted limits what one command may print before it is ended, in bytes. maxCellProcesses and maxCellMemory limit what the
-	// processes of a cell may use together, in bytes.
+	// maxPrinted limits what one command may print before it is ended, in bytes. maxCellProcesses and maxCellMemory
+	// limit what the processes of a cell may use together, in bytes.
 	maxPrinted, maxCellProcesses, maxCellMemory = 32 << 20, 512, 4 << 30
 	// maxChecks limits the file that lists the checks, in bytes.
 	maxChecks = 8 << 10
@@ -53,8 +53,8 @@ type inspection struct {
 	tree *checkout.Worktree
 }
 
-// inspect returns what a session has committed in its worktree; nil if it has committed nothing. While programs run, the
-// argument observe is told.
+// inspect returns what a session has committed in its worktree; nil if it has committed nothing. While programs run,
+// the argument observe is told.
 func (r *Runner) inspect(
 	ctx context.Context, place workplace, run activities.AgentRun, observe func(activities.AgentProgress),
 ) *activities.Change {
@@ -75,15 +75,17 @@ func (r *Runner) inspect(
 	}
 	change := &activities.Change{
 		Branch: place.Worktree.Branch, Base: found.Base, Commit: found.Commit, Tree: found.Tree, Within: found.Below,
-		Message: r.mask.Text(found.Message), Patch: review.Shown(found.Patch, r.mask.Text), Since: review.Shown(found.Since, r.mask.Text),
-		Checks: review.QualityUnknown,
+		Message: r.mask.Text(found.Message), Patch: review.Shown(found.Patch, r.mask.Text),
+		Since: review.Shown(found.Since, r.mask.Text), Checks: review.QualityUnknown,
 	}
 	if change.Message != found.Message || review.Hidden(found.Message) {
-		change.Doubts = append(change.Doubts, "the reviewer cannot read its message as it is, because of a secret or of hidden characters")
+		change.Doubts = append(change.Doubts,
+			"the reviewer cannot read its message as it is, because of a secret or of hidden characters")
 	}
 	if found.Unpushed > 0 {
-		change.Doubts = append(change.Doubts, fmt.Sprintf("it is based on %s that the remote origin lacks, as far as this host knows, and "+
-			"that would leave with it", plaintext.Count(found.Unpushed, "commit")))
+		change.Doubts = append(change.Doubts,
+			fmt.Sprintf("it is based on %s that the remote origin lacks, as far as this host knows, and "+
+				"that would leave with it", plaintext.Count(found.Unpushed, "commit")))
 	}
 	if r.mask.Text(found.Log) == found.Log && change.Patch == found.Patch { // what contains a secret does not travel
 		change.Fork, change.Pack = found.Fork, found.Pack
@@ -113,8 +115,8 @@ func (r *Runner) inspect(
 	return change
 }
 
-// markFiles notes which files may change without a person, and why a reviewer cannot read others. For the whole of a plan, the patch
-// is not about the files that have changed.
+// markFiles notes which files may change without a person, and why a reviewer cannot read others. For the whole of a
+// plan, the patch is not about the files that have changed.
 func (r *Runner) markFiles(run activities.AgentRun, change *activities.Change, patch string) {
 	for i := range change.Files {
 		change.Files[i].Listed = r.policy.MayChange(int(run.Tier), change.Files[i].Path)
@@ -122,7 +124,8 @@ func (r *Runner) markFiles(run activities.AgentRun, change *activities.Change, p
 	if run.Authoring == nil || !run.Authoring.Whole {
 		review.MarkUnread(change.Files, patch, r.mask.Text)
 	} else if patch != r.mask.Text(patch) || review.Hidden(patch) {
-		change.Doubts = append(change.Doubts, "the reviewer cannot read the plan as it is, because of a secret or of hidden characters")
+		change.Doubts = append(change.Doubts,
+			"the reviewer cannot read the plan as it is, because of a secret or of hidden characters")
 	}
 }
 
@@ -184,10 +187,11 @@ func (r *Runner) runCommands(
 	}
 }
 
-// check runs the commands that the base commit lists. An author cannot weaken the list, because its own commits do not count. If some
-// files may change without a person, the checks run with the base's version of all others; if they fail then, they run with the author's.
-// The checks may execute what the author has written, so they run in a cell: without the operator's variables and files, without the
-// network unless the policy grants it, and they may write nothing but temporary files.
+// check runs the commands that the base commit lists. An author cannot weaken the list, because its own commits do not
+// count. If some files may change without a person, the checks run with the base's version of all others; if they fail
+// then, they run with the author's. The checks may execute what the author has written, so they run in a cell: without
+// the operator's variables and files, without the network unless the policy grants it, and they may write nothing but
+// temporary files.
 func (i *inspection) check(ctx context.Context, found *checkout.Change, change *activities.Change) error {
 	listed, err := i.place.File(ctx, found.Base, review.ChecksFile, maxChecks)
 	if err != nil {
@@ -206,7 +210,8 @@ func (i *inspection) check(ctx context.Context, found *checkout.Change, change *
 	named := slices.ContainsFunc(change.Files, func(f review.File) bool { return f.Listed })
 	if len(others) == 0 || !named || strings.TrimSpace(listed) == "" {
 		if len(others) > 0 && strings.TrimSpace(listed) != "" {
-			_, _ = fmt.Fprintf(&output, "With the author's version of %s, which the checks may run:\n", strings.Join(shown, ", "))
+			_, _ = fmt.Fprintf(&output, "With the author's version of %s, which the checks may run:\n",
+				strings.Join(shown, ", "))
 		}
 		change.Checks = i.runChecks(checking, listed, &output)
 		return nil
@@ -226,7 +231,8 @@ func (i *inspection) check(ctx context.Context, found *checkout.Change, change *
 	_, _ = fmt.Fprintln(&output, "With the author's version:")
 	change.Checks = i.runChecks(checking, listed, &output)
 	if change.Checks == review.QualityPassed {
-		change.Doubts = append(change.Doubts, "the checks pass only with its own version of what review.paths do not name")
+		change.Doubts = append(change.Doubts,
+			"the checks pass only with its own version of what review.paths do not name")
 	}
 	return nil
 }
@@ -259,14 +265,15 @@ type command struct {
 	words []string
 	// executables lists what the program may execute; nil if that is not limited.
 	executables *guard.Executables
-	// prepared is the directory that "terraform init" has made for the commit's directory; empty if the program needs none.
+	// prepared is the directory that "terraform init" has made for the commit's directory; empty if the program needs
+	// none.
 	prepared string
 	// trusted reports that the program executes nothing of the commit, and has the rights of Tier 1.
 	trusted bool
 }
 
-// run runs a program at the top of the commit's files, and returns the end of its output with secrets masked. A program that can execute
-// what the author has written runs in a cell; if this host has none, it does not run.
+// run runs a program at the top of the commit's files, and returns the end of its output with secrets masked. A program
+// that can execute what the author has written runs in a cell; if this host has none, it does not run.
 func (i *inspection) run(ctx context.Context, asked command) (output string, code int, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -18,12 +18,13 @@ type Options struct {
 	Archive *transcripts.Archive
 	Records Records
 
-	// WorkDir is the working directory of sessions that name none, and Repositories are those that they may name. In Scratch
-	// several sessions can repair at once.
+	// WorkDir is the working directory of sessions that name none, and Repositories are those that they may name. In
+	// Scratch several sessions can repair at once.
 	WorkDir      string
 	Repositories []string
 	Scratch      string
-	// Locks is the directory for the locks of working directories. Worktrees is that of the git worktrees; empty for none.
+	// Locks is the directory for the locks of working directories. Worktrees is that of the git worktrees; empty for
+	// none.
 	Locks, Worktrees string
 	// Reviewed reports that each commit must be reviewed, so that only sessions with a worktree may commit.
 	Reviewed bool

@@ -35,7 +35,8 @@ func (r *Runner) ReadPlan(ctx context.Context, request activities.PlanRequest) (
 		Checks: review.QualityNone, Fork: found.Commit,
 	}
 	if result.Change.Patch != found.Patch || review.Hidden(found.Patch) {
-		result.Change.Doubts = []string{"the reviewer cannot read the plan as it is, because of a secret or of hidden characters"}
+		result.Change.Doubts = []string{"the reviewer cannot read the plan as it is, because of a secret or of " +
+			"hidden characters"}
 	}
 	return result, nil
 }

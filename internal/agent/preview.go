@@ -15,8 +15,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation/review"
 )
 
-// preview runs a program that says what a change would do. It runs only if the author's tier may run the program at all,
-// with what that tier may execute. If the program is missing, or a directory that it needs, ran is false.
+// preview runs a program that says what a change would do. It runs only if the author's tier may run the program at
+// all, with what that tier may execute. If the program is missing, or a directory that it needs, ran is false.
 func (i *inspection) preview(ctx context.Context, wanted previewCommand) (preview activities.Preview, ran bool) {
 	tier, name := int(i.session.Tier), wanted.words[0]
 	program := i.lookPath(name)
@@ -64,7 +64,8 @@ func (i *inspection) read(name string) string {
 // previewCommand is a program that says what a change would do.
 type previewCommand struct {
 	words []string
-	// prepared is a directory of the repository that the program needs, which no commit contains; empty if it needs none.
+	// prepared is a directory of the repository that the program needs, which no commit contains; empty if it needs
+	// none.
 	prepared string
 }
 
@@ -83,7 +84,8 @@ func previewsOf(files []review.File, read func(string) string) []previewCommand 
 		name := "./" + file.Path
 		switch kind, dir, base := path.Ext(file.Path), path.Dir(file.Path), path.Base(file.Path); {
 		case kind == ".tf":
-			add(path.Join(dir, ".terraform"), "terraform", "-chdir="+dir, "plan", "-input=false", "-no-color", "-lock=false")
+			add(path.Join(dir, ".terraform"), "terraform", "-chdir="+dir, "plan", "-input=false", "-no-color",
+				"-lock=false")
 		case kind != ".yaml" && kind != ".yml":
 		case strings.Contains(base, "compose"):
 			add("", "docker", "compose", "-f", name, "config")

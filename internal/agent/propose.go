@@ -23,15 +23,16 @@ const (
 
 var _ activities.Proposer = (*Runner)(nil)
 
-// Propose implements activities.Proposer. The forge's program runs with the user, the home and the environment of agents, so it
-// has their login and no other, and in an empty directory.
+// Propose implements activities.Proposer. The forge's program runs with the user, the home and the environment of
+// agents, so it has their login and no other, and in an empty directory.
 func (r *Runner) Propose(ctx context.Context, proposal activities.Proposal) (activities.ProposeResult, error) {
 	program := proposal.Project.Program
 	if !branchPattern.MatchString(proposal.Branch) {
 		return activities.ProposeResult{Problem: "only the branch of a chain is proposed"}, nil
 	}
 	if !slices.Contains(forge.Programs(), program) || !r.policy.Runs(int(proposal.Tier), string(program)) {
-		return activities.ProposeResult{Problem: fmt.Sprintf("the policy does not grant %s to tier %d", program, proposal.Tier)}, nil
+		return activities.ProposeResult{Problem: fmt.Sprintf("the policy does not grant %s to tier %d", program,
+			proposal.Tier)}, nil
 	}
 	if r.lookPath(string(program)) == "" {
 		return activities.ProposeResult{}, fmt.Errorf("this host does not have %s", program)
@@ -43,7 +44,9 @@ func (r *Runner) Propose(ctx context.Context, proposal activities.Proposal) (act
 	defer scratch.Close(ctx)
 	ctx, cancel := context.WithTimeout(ctx, proposeLimit)
 	defer cancel()
-	client := forge.NewClient(proposal.Project, func(ctx context.Context, args []string, input []byte) (forge.Answer, error) {
+	client := forge.NewClient(proposal.Project, func(ctx context.Context, args []string, input []byte) (forge.Answer,
+		error,
+	) {
 		return r.askForge(ctx, scratch, program, args, input)
 	})
 	address, err := r.propose(ctx, client, proposal)
@@ -53,8 +56,8 @@ func (r *Runner) Propose(ctx context.Context, proposal activities.Proposal) (act
 	return activities.ProposeResult{PullRequest: address}, err
 }
 
-// propose writes a pull request or a comment, with secrets masked. It returns the address of the pull request; "" if there is
-// none.
+// propose writes a pull request or a comment, with secrets masked. It returns the address of the pull request; "" if
+// there is none.
 func (r *Runner) propose(ctx context.Context, client forge.Client, proposal activities.Proposal) (string, error) {
 	title, body := r.mask.Text(proposal.Title), r.mask.Text(proposal.Body)
 	if !proposal.Comment {
@@ -88,8 +91,8 @@ func (r *Runner) askForge(
 	return forge.Answer{Code: code, Output: string(output.kept), Errors: r.mask.Text(said.text())}, nil
 }
 
-// locate adds to a change whether there is a remote, and where a pull request can propose it, if the author's tier may run the program
-// for that.
+// locate adds to a change whether there is a remote, and where a pull request can propose it, if the author's tier may
+// run the program for that.
 func (r *Runner) locate(ctx context.Context, place workplace, run activities.AgentRun, change *activities.Change) {
 	remote, err := place.Remote(ctx)
 	if err != nil {

@@ -68,9 +68,9 @@ func (r *Runner) Push(ctx context.Context, request activities.PushRequest) (acti
 		Passed:   []string{"git", "gh", "glab"}, // git's helper for credentials can be one of them
 		Readable: []string{run.Directory, origin.Top, origin.Common}, Writable: writable,
 		Args: []string{
-			"-c", "safe.directory=" + origin.Top, "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
-			"push", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no", "--porcelain", "origin",
-			request.Commit + ":refs/heads/" + request.Branch,
+			"-c", "safe.directory=" + origin.Top, "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c",
+			"gc.auto=0", "push", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no",
+			"--porcelain", "origin", request.Commit + ":refs/heads/" + request.Branch,
 		},
 		Stdout: &said, Stderr: &said,
 	})
@@ -81,7 +81,8 @@ func (r *Runner) Push(ctx context.Context, request activities.PushRequest) (acti
 	case err != nil:
 		return activities.PushResult{}, err
 	case code != 0 || limited.Err() != nil:
-		result.Problem = fmt.Sprintf("git push: exit code %d: %s", code, r.mask.Text(plaintext.Cut(plaintext.Compact(said.text()), 500)))
+		result.Problem = fmt.Sprintf("git push: exit code %d: %s", code,
+			r.mask.Text(plaintext.Cut(plaintext.Compact(said.text()), 500)))
 	}
 	return result, nil
 }

@@ -16,9 +16,9 @@ func notStarted(err error) (activities.AgentReport, error) {
 	return activities.AgentReport{Report: escalation.Report{Status: escalation.SessionFailed, Error: err.Error()}}, err
 }
 
-// judged completes the report of a session whose CLI has ended with a failure. The provider can refuse a request because of what
-// is in the conversation. Before the first answer of a resumed session every refusal
-// counts as one, whatever it says: a new conversation is the only way to find out.
+// judged completes the report of a session whose CLI has ended with a failure. The provider can refuse a request
+// because of what is in the conversation. Before the first answer of a resumed session every refusal counts as one,
+// whatever it says: a new conversation is the only way to find out.
 func judged(report escalation.Report, failure *claude.Error, run activities.AgentRun) escalation.Report {
 	resumed := run.Resume != ""
 	report.Status, report.Error = escalation.SessionFailed, failure.Error()
@@ -74,8 +74,8 @@ const (
 	usualLimit = time.Hour
 )
 
-// limitedUntil returns the end of a limit, with a margin for clocks that differ. The argument until is zero if the provider does not say
-// it. An end that is over says nothing, either: the provider has just refused a session.
+// limitedUntil returns the end of a limit, with a margin for clocks that differ. The argument until is zero if the
+// provider does not say it. An end that is over says nothing, either: the provider has just refused a session.
 func limitedUntil(until, now time.Time) time.Time {
 	const margin = 10 * time.Second
 	if !until.After(now) {

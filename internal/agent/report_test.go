@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// TestJudged checks for each kind of failure what the records say of it: in a new conversation, in a resumed one before its first answer,
-// and in a resumed one after it.
+// TestJudged checks for each kind of failure what the records say of it: in a new conversation, in a resumed one before
+// its first answer, and in a resumed one after it.
 func TestJudged(t *testing.T) {
 	t.Parallel()
 	type end struct {

@@ -38,16 +38,16 @@ func (s session) Decided(ctx context.Context, entries []cell.Entry) error {
 	decisions := make([]escalation.CallDecision, len(entries))
 	for i, entry := range entries {
 		decisions[i] = escalation.CallDecision{
-			ChainID: s.run.ChainID, SessionID: entry.Session, Tier: escalation.Tier(entry.Tier), At: entry.At, Call: entry.Call,
-			Tool: entry.Tool, Input: string(entry.Input), Allowed: entry.Decision.Allowed, Rule: entry.Decision.Rule,
-			Reason: entry.Decision.Reason, Actions: s.actions(entry.Decision.Actions),
+			ChainID: s.run.ChainID, SessionID: entry.Session, Tier: escalation.Tier(entry.Tier), At: entry.At,
+			Call: entry.Call, Tool: entry.Tool, Input: string(entry.Input), Allowed: entry.Decision.Allowed,
+			Rule: entry.Decision.Rule, Reason: entry.Decision.Reason, Actions: s.actions(entry.Decision.Actions),
 		}
 	}
 	return s.records.AppendDecisions(ctx, decisions)
 }
 
-// Charge implements cell.Supervisor. The limits get canonical names as the actions do, because their chain may have begun before a
-// service was renamed.
+// Charge implements cell.Supervisor. The limits get canonical names as the actions do, because their chain may have
+// begun before a service was renamed.
 func (s session) Charge(ctx context.Context, act string, actions []guard.Action) (refusal string, err error) {
 	refused, err := s.records.Charge(ctx, escalation.Charge{
 		ChainID: s.run.ChainID, SessionID: s.run.SessionID, Call: act, At: s.run.Now(),

@@ -21,8 +21,8 @@ import (
 const (
 	// leaveLimit limits the time in which a worktree is examined at the end of a session.
 	leaveLimit = time.Minute
-	// drainLeaveLimit replaces leaveLimit when the worker stops. The sum of drainLeaveLimit and cell.HurriedSave must fit
-	// into ReportTime.
+	// drainLeaveLimit replaces leaveLimit when the worker stops. The sum of drainLeaveLimit and cell.HurriedSave must
+	// fit into ReportTime.
 	drainLeaveLimit = ReportTime / 4
 )
 
@@ -53,8 +53,8 @@ func newWorkplaces(options Options) (workplaces, error) {
 		}
 	}
 	return workplaces{
-		keeper: keeper, scratch: options.Scratch, otherUser: options.Cell.Driver.User != nil, reviewed: options.Reviewed,
-		mask: options.Cell.Mask, logger: options.Cell.Logger,
+		keeper: keeper, scratch: options.Scratch, otherUser: options.Cell.Driver.User != nil,
+		reviewed: options.Reviewed, mask: options.Cell.Mask, logger: options.Cell.Logger,
 	}, err
 }
 
@@ -67,7 +67,8 @@ func checkoutOptions(options Options) checkout.Options {
 	}
 }
 
-// ReviewProblems says in which directories of agents sessions may not commit, or commits cannot be pushed, if each commit is reviewed.
+// ReviewProblems says in which directories of agents sessions may not commit, or commits cannot be pushed, if each
+// commit is reviewed.
 func ReviewProblems(options Options) []string {
 	if !options.Reviewed {
 		return nil
@@ -76,9 +77,11 @@ func ReviewProblems(options Options) []string {
 	checkouts := checkoutOptions(options)
 	for _, dir := range append([]string{options.WorkDir}, options.Repositories...) {
 		if missing := checkout.Missing(context.Background(), checkouts, dir); missing != "" {
-			all = append(all, fmt.Sprintf("sessions may not commit in %s, because there can be no worktree: %s", dir, missing))
+			all = append(all, fmt.Sprintf("sessions may not commit in %s, because there can be no worktree: %s", dir,
+				missing))
 		} else if checkout.NoRemote(context.Background(), checkouts, dir) {
-			all = append(all, fmt.Sprintf("what is approved in %s stays on its branch, because the repository has no remote origin", dir))
+			all = append(all, fmt.Sprintf("what is approved in %s stays on its branch, because the repository has no "+
+				"remote origin", dir))
 		}
 	}
 	return all
@@ -139,7 +142,8 @@ func (w workplaces) enter(
 	}
 	entered := workplace{place, run.Directory, w}
 	if place.Worktree == nil {
-		w.logger.InfoContext(ctx, "a session repairs in the shared directory, which is locked for it", "session_id", run.SessionID,
+		w.logger.InfoContext(ctx, "a session repairs in the shared directory, which is locked for it", "session_id",
+			run.SessionID,
 			"directory", run.Directory, "no_worktree", place.Shared)
 	}
 	return entered, nil
@@ -168,8 +172,8 @@ func (p workplace) tree() *checkout.Worktree {
 	return p.Worktree
 }
 
-// policyOf returns the policy for a run. An author proposes nothing itself. If commits are reviewed, a session without a worktree commits
-// nothing.
+// policyOf returns the policy for a run. An author proposes nothing itself. If commits are reviewed, a session without
+// a worktree commits nothing.
 func (p workplace) policyOf(policy *guard.Policy, run activities.AgentRun) *guard.Policy {
 	if run.Authoring != nil {
 		policy = policy.WithoutProposals()
@@ -222,8 +226,8 @@ func (p workplace) adjust(spec *cell.Spec) {
 	spec.Readable, spec.Writable = append(tree.Readable(), p.shared), tree.Writable()
 }
 
-// leave releases the workplace. It returns a description of the worktree and of the changes left there; nil if there was no
-// worktree.
+// leave releases the workplace. It returns a description of the worktree and of the changes left there; nil if there
+// was no worktree.
 func (p workplace) leave(ctx context.Context, limit time.Duration) (left *escalation.Worktree) {
 	if p.Place == nil {
 		return nil
@@ -238,7 +242,8 @@ func (p workplace) leave(ctx context.Context, limit time.Duration) (left *escala
 		p.report(ctx, described)
 	}
 	if err := p.Release(); err != nil {
-		p.logger.ErrorContext(ctx, "the lock on a working directory could not be released", "directory", p.Directory, "error", err)
+		p.logger.ErrorContext(ctx, "the lock on a working directory could not be released", "directory", p.Directory,
+			"error", err)
 	}
 	return left
 }
@@ -246,6 +251,7 @@ func (p workplace) leave(ctx context.Context, limit time.Duration) (left *escala
 // report logs problems of a worktree that appear in no other record.
 func (p workplace) report(ctx context.Context, left escalation.Worktree) {
 	if left.Problem != "" {
-		p.logger.WarnContext(ctx, "a worktree could not be looked at, and is kept", "directory", left.Path, "error", left.Problem)
+		p.logger.WarnContext(ctx, "a worktree could not be looked at, and is kept", "directory", left.Path, "error",
+			left.Problem)
 	}
 }

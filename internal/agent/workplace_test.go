@@ -12,7 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
-// TestWhoMayCommit checks who is kept from committing: whoever has no worktree, if commits are reviewed, and an author always.
+// TestWhoMayCommit checks who is kept from committing: whoever has no worktree, if commits are reviewed, and an author
+// always.
 func TestWhoMayCommit(t *testing.T) {
 	t.Parallel()
 	policy, err := config.Guard{}.LoadPolicy()

@@ -13,8 +13,9 @@ import (
 // accessLimit limits the time of CheckAccess. Nobody waits longer for an API that is away, which is another problem.
 const accessLimit = 3 * time.Second
 
-// CheckAccess says in one sentence why agents cannot call their model; "" if nothing shows it. If the worker holds a key or a
-// token, CheckAccess uses it for one request that is free: it counts tokens. The token of a login is for the CLI alone.
+// CheckAccess says in one sentence why agents cannot call their model; "" if nothing shows it. If the worker holds a
+// key or a token, CheckAccess uses it for one request that is free: it counts tokens. The token of a login is for the
+// CLI alone.
 func CheckAccess(ctx context.Context, options claude.Options) string {
 	if problem := claude.AccessProblem(options, 0); problem != "" {
 		return problem

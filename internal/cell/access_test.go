@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/claude"
 )
 
-// TestCheckAccess holds CheckAccess against what an API can answer. Only refused credentials are a problem, and only a key or a token of the
-// worker's own is used.
+// TestCheckAccess holds CheckAccess against what an API can answer. Only refused credentials are a problem, and only a
+// key or a token of the worker's own is used.
 func TestCheckAccess(t *testing.T) {
 	t.Parallel()
 	const refused = "the model's API refuses the credentials in "

@@ -15,8 +15,8 @@ import (
 // ErrUnguarded is the error of a session whose CLI did not ask the guard about the calls.
 var ErrUnguarded = errors.New("the guard was not asked about the agent's calls")
 
-// callAudit tells the supervisor the decisions on the calls of a session. It compares these decisions with the calls that the CLI
-// made.
+// callAudit tells the supervisor the decisions on the calls of a session. It compares these decisions with the calls
+// that the CLI made.
 type callAudit struct {
 	supervisor Supervisor
 	logger     *slog.Logger
@@ -26,14 +26,15 @@ type callAudit struct {
 	session context.Context
 
 	mutex sync.Mutex
-	// pending holds the decisions that the supervisor does not have yet, and refused the first that are against the agent.
+	// pending holds the decisions that the supervisor does not have yet, and refused the first that are against the
+	// agent.
 	pending, refused []Entry
 	// known holds the ids of the calls that the guard has decided.
 	known map[string]bool
 }
 
-// auditLimit limits the time for which an agent waits until its call is recorded. If that takes longer, the decision is recorded together
-// with a later decision.
+// auditLimit limits the time for which an agent waits until its call is recorded. If that takes longer, the decision is
+// recorded together with a later decision.
 const auditLimit = 5 * time.Second
 
 // record tells the supervisor a decision before the agent gets the answer.
@@ -84,9 +85,11 @@ func (a *callAudit) check(made []claude.MadeCall, byItself bool) error {
 		case a.known[call.ID] || slices.Contains(unasked, call.Tool):
 		case !call.Failed:
 			if hint := hooksOff(); hint != "" {
-				return fmt.Errorf("%w: the CLI made its call %s of %s on its own, %s", ErrUnguarded, call.ID, call.Tool, hint)
+				return fmt.Errorf("%w: the CLI made its call %s of %s on its own, %s", ErrUnguarded, call.ID,
+					call.Tool, hint)
 			}
-			return fmt.Errorf("%w: the CLI made its call %s of %s on its own; do not trust this version, and look at what the session did",
+			return fmt.Errorf("%w: the CLI made its call %s of %s on its own; do not trust this version, and look at "+
+				"what the session did",
 				ErrUnguarded, call.ID, call.Tool)
 		default: // refused by the CLI itself, for example because of a wrong input
 			refused++
@@ -96,7 +99,8 @@ func (a *callAudit) check(made []claude.MadeCall, byItself bool) error {
 		if hint := hooksOff(); hint != "" {
 			return fmt.Errorf("%w: it got none of them, and they were refused (%d), %s", ErrUnguarded, refused, hint)
 		}
-		return fmt.Errorf("%w: it got none of them, and they were refused (%d); see that agents can run %s, and that no managed settings "+
+		return fmt.Errorf("%w: it got none of them, and they were refused (%d); see that agents can run %s, and that "+
+			"no managed settings "+
 			"of your organization switch off hooks", ErrUnguarded, refused, a.executable)
 	}
 	return nil

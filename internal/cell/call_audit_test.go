@@ -56,7 +56,8 @@ func TestCallAuditKeepsWhatTheRecordsMissed(t *testing.T) {
 	require.Len(t, records.kept, 2)
 }
 
-// TestCallAuditNamesManagedSettings checks that managed settings without hooks are named, whether the CLI then refuses a call or makes it.
+// TestCallAuditNamesManagedSettings checks that managed settings without hooks are named, whether the CLI then refuses
+// a call or makes it.
 func TestCallAuditNamesManagedSettings(t *testing.T) { //nolint:paralleltest // it changes where managed settings are
 	before := claude.ManagedSettings
 	t.Cleanup(func() { claude.ManagedSettings = before })

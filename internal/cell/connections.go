@@ -15,8 +15,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
-// connectionRules adds to the rules for files where the programs of a session do not connect: to the supervisor, to other sessions, to
-// terminals of people and to the metadata services of clouds.
+// connectionRules adds to the rules for files where the programs of a session do not connect: to the supervisor, to
+// other sessions, to terminals of people and to the metadata services of clouds.
 func (g *guards) connectionRules(ctx context.Context, opens *process.Opens, place guard.Place, post *Post) {
 	opens.Addresses = metadataServices()
 	for _, dir := range resolved(os.TempDir()) {
@@ -32,7 +32,8 @@ func (g *guards) connectionRules(ctx context.Context, opens *process.Opens, plac
 		switch {
 		case filepath.IsAbs(door.Host): // a directory with a socket of PostgreSQL
 			for _, dir := range resolved(door.Host) {
-				opens.Sockets = append(opens.Sockets, literalPattern(filepath.Join(dir, ".s.PGSQL."+strconv.Itoa(door.Port))))
+				opens.Sockets = append(opens.Sockets,
+					literalPattern(filepath.Join(dir, ".s.PGSQL."+strconv.Itoa(door.Port))))
 			}
 			opens.Addresses = append(opens.Addresses, process.Address{Here: true, Port: door.Port, Reason: reason})
 		case door.Port != 80 && door.Port != 443:
@@ -52,7 +53,10 @@ func (g *guards) connectionRules(ctx context.Context, opens *process.Opens, plac
 func metadataServices() (rules []process.Address) {
 	for _, prefix := range guard.MetadataServices {
 		bits := prefix.Bits() + 128 - prefix.Addr().BitLen()
-		rules = append(rules, process.Address{IP: prefix.Addr().As16(), Bits: bits, Reason: "clouds give out credentials there"})
+		rules = append(rules, process.Address{
+			IP: prefix.Addr().As16(), Bits: bits,
+			Reason: "clouds give out credentials there",
+		})
 	}
 	return rules
 }

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// saveInterval is the time between two saves of a transcript. If the host is lost, the messages since the latest save are
-	// lost too.
+	// saveInterval is the time between two saves of a transcript. If the host is lost, the messages since the latest
+	// save are lost too.
 	saveInterval = 15 * time.Second
 	// lastSaveLimit limits the time for the save at the end of a run, unless the supervisor stops (see HurriedSave).
 	lastSaveLimit = 30 * time.Second
@@ -52,13 +52,14 @@ func newConversations(options Options) (conversations, error) {
 // path returns the path of this host's copy of a conversation.
 func (c conversations) path(sessionID string) string { return filepath.Join(c.dir, sessionID+".jsonl") }
 
-// AlteredError means that an agent has changed a part of a conversation that it had inherited. The conversation must not
-// be resumed.
+// AlteredError means that an agent has changed a part of a conversation that it had inherited. The conversation must
+// not be resumed.
 type AlteredError struct{ SessionID, How string }
 
 // Error implements error.
 func (e *AlteredError) Error() string {
-	return fmt.Sprintf("conversation %s cannot be resumed, because its agent changed what it had inherited: %s", e.SessionID, e.How)
+	return fmt.Sprintf("conversation %s cannot be resumed, because its agent changed what it had inherited: %s",
+		e.SessionID, e.How)
 }
 
 // altered returns the error of a conversation that was found altered; nil if it was not.
@@ -106,9 +107,9 @@ func (c conversations) place(own *private, spec Spec) (*intake, error) {
 	return in, own.write(in.begin)
 }
 
-// put writes this host's copy of a conversation to a file in root that belongs to the agents' user. It returns the start that
-// a later version of the file must have. Without a copy it does nothing, and the CLI reports that there is no
-// conversation.
+// put writes this host's copy of a conversation to a file in root that belongs to the agents' user. It returns the
+// start that a later version of the file must have. Without a copy it does nothing, and the CLI reports that there is
+// no conversation.
 func (c conversations) put(root *os.Root, name, sessionID string) (begin start, err error) {
 	source, err := os.Open(c.path(sessionID))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -137,8 +138,8 @@ func (c conversations) put(root *os.Root, name, sessionID string) (begin start, 
 	return begin, err
 }
 
-// adopt takes in the conversation that a dead worker's session, or a person with the same login, has left in root. It removes
-// the file of an unfinished fork, so that the session can begin again.
+// adopt takes in the conversation that a dead worker's session, or a person with the same login, has left in root. It
+// removes the file of an unfinished fork, so that the session can begin again.
 func (c conversations) adopt(ctx context.Context, root *os.Root, sessionID string, begin inherited) error {
 	ctx, cancel := context.WithTimeout(ctx, lastSaveLimit)
 	defer cancel()
@@ -162,8 +163,8 @@ func (c conversations) prune() error {
 }
 
 // keep takes in and archives the conversation of a run every saveInterval, and a last time when the caller calls end.
-// The argument of end limits the time for this last save, and end reports whether the archive has all of the conversation. A failure is
-// logged and does not end the run.
+// The argument of end limits the time for this last save, and end reports whether the archive has all of the
+// conversation. A failure is logged and does not end the run.
 func (c conversations) keep(ctx context.Context, in *intake) (end func(limit time.Duration) bool, err error) {
 	archive, err := c.archive.Saver(in.sessionID, c.path(in.sessionID))
 	if err != nil {
@@ -181,7 +182,8 @@ func (c conversations) keep(ctx context.Context, in *intake) (end func(limit tim
 	}
 	failed := func(err error) {
 		if _, altered := errors.AsType[*AlteredError](err); altered {
-			c.logger.ErrorContext(ctx, "an agent changed the conversation that it had inherited", "session_id", in.sessionID, "error", err)
+			c.logger.ErrorContext(ctx, "an agent changed the conversation that it had inherited", "session_id",
+				in.sessionID, "error", err)
 			return
 		}
 		c.archive.Failed()
@@ -204,8 +206,8 @@ func (c conversations) keep(ctx context.Context, in *intake) (end func(limit tim
 // saveTimeout limits each save before the last one, so that a call that hangs does not prevent later ones.
 const saveTimeout = time.Minute
 
-// watchSaves calls the function save after every interval until ctx ends. If save fails, it calls the function failed, and continues. If
-// the same error repeats, it calls failed only once. It does not save at the end.
+// watchSaves calls the function save after every interval until ctx ends. If save fails, it calls the function failed,
+// and continues. If the same error repeats, it calls failed only once. It does not save at the end.
 func watchSaves(ctx context.Context, interval time.Duration, save func(context.Context) error, failed func(error)) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -248,14 +250,15 @@ func (nowhere) Failed() {}
 // Remove implements Archive.
 func (nowhere) Remove(context.Context, string) error { return nil }
 
-// Conversation returns the path of the host's copy of a conversation, which need not exist. A supervisor can put a conversation there
-// that another host has had.
+// Conversation returns the path of the host's copy of a conversation, which need not exist. A supervisor can put a
+// conversation there that another host has had.
 func (h *Host) Conversation(sessionID string) string { return h.conversations.path(sessionID) }
 
 // Altered returns an *AlteredError if an agent has altered the conversation, which must then not be resumed.
 func (h *Host) Altered(sessionID string) error { return h.conversations.altered(sessionID) }
 
-// AdoptFromLogin takes in a conversation that a person has had in a directory with the login that agents use, unless this host has a copy.
+// AdoptFromLogin takes in a conversation that a person has had in a directory with the login that agents use, unless
+// this host has a copy.
 func (h *Host) AdoptFromLogin(ctx context.Context, directory, sessionID string) error {
 	if h.privates.shared == "" {
 		return nil

@@ -176,7 +176,8 @@ func TestTakingInEndsWithItsContext(t *testing.T) {
 	require.NoError(t, s.own.close())
 }
 
-// TestAConversationIsNotWrittenThroughLinks plants links where the worker writes the conversation that a session resumes.
+// TestAConversationIsNotWrittenThroughLinks plants links where the worker writes the conversation that a session
+// resumes.
 func TestAConversationIsNotWrittenThroughLinks(t *testing.T) {
 	t.Parallel()
 	c := newConversationTest(t)
@@ -332,7 +333,8 @@ func TestSessionsHaveTheirOwnDirectories(t *testing.T) {
 }
 
 // TestLeftoversAreTakenIn checks what the next worker does about a session whose worker was killed: it takes in the
-// conversation, unless the agent has changed what it had inherited or the CLI has not written all of that, and removes the rest.
+// conversation, unless the agent has changed what it had inherited or the CLI has not written all of that, and removes
+// the rest.
 func TestLeftoversAreTakenIn(t *testing.T) {
 	t.Parallel()
 	parent, id := uuid.NewString(), uuid.NewString()

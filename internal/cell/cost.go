@@ -19,10 +19,10 @@ const (
 	costToleranceUSD = 0.01
 )
 
-// settleCost sets the cost of the result from the CLI's cost and the proxy's count. If the CLI's cost is an estimate, the
-// proxy's count replaces it. Otherwise the result depends on whether the prices of the CLI's version were measured. If
-// they were measured, the higher figure counts. The CLI's cost can be too low, because the CLI omits calls made by its
-// commands, and some versions omit a last call. If the prices were not measured, the CLI's cost counts, because the
+// settleCost sets the cost of the result from the CLI's cost and the proxy's count. If the CLI's cost is an estimate,
+// the proxy's count replaces it. Otherwise the result depends on whether the prices of the CLI's version were measured.
+// If they were measured, the higher figure counts. The CLI's cost can be too low, because the CLI omits calls made by
+// its commands, and some versions omit a last call. If the prices were not measured, the CLI's cost counts, because the
 // proxy's count also depends on these prices.
 func (r *run) settleCost(ctx context.Context) {
 	result, count := &r.result, r.count
@@ -39,7 +39,8 @@ func (r *run) settleCost(ctx context.Context) {
 	}
 	if math.Abs(reported-count.CostUSD) > max(costToleranceUSD, costTolerance*max(reported, count.CostUSD)) {
 		r.logger.WarnContext(ctx, "the CLI reports another cost than its calls come to: compare both with the bill",
-			"session_id", r.SessionID, "cli_version", result.CLIVersion, "reported_usd", reported, "counted_usd", count.CostUSD,
+			"session_id", r.SessionID, "cli_version", result.CLIVersion, "reported_usd", reported, "counted_usd",
+			count.CostUSD,
 			"recorded_usd", result.CostUSD, "calls", count.Calls, "cut_short", count.Partial)
 	}
 }
@@ -47,8 +48,8 @@ func (r *run) settleCost(ctx context.Context) {
 // maxProxyReason limits the words of the proxy in an error, in characters, because they can quote a request.
 const maxProxyReason = 200
 
-// explained completes the error of a run with a fact from the proxy: the budget or a limit of the account is used up, the proxy itself has
-// refused the call, or the API cannot be reached.
+// explained completes the error of a run with a fact from the proxy: the budget or a limit of the account is used up,
+// the proxy itself has refused the call, or the API cannot be reached.
 func explained(err error, count proxy.Count) error {
 	failure, ok := errors.AsType[*claude.Error](err)
 	if !ok {
@@ -60,9 +61,11 @@ func explained(err error, count proxy.Count) error {
 		said.Kind = claude.KindBudget
 	case said.Kind == claude.KindAuth && count.Refused != "": // the key is good
 		said.Kind = claude.KindRequest
-		said.Message = fmt.Sprintf("the worker's proxy does not pass on what the CLI asks (%s): use a version of the CLI that "+
+		said.Message = fmt.Sprintf("the worker's proxy does not pass on what the CLI asks (%s): use a version of the "+
+			"CLI that "+
 			"`claudeops doctor` knows", plaintext.Cut(count.Refused, maxProxyReason))
-	case said.Kind == claude.KindUnavailable && !count.LimitedUntil.IsZero(): // of an account for which the CLI prints no event
+	// of an account for which the CLI prints no event
+	case said.Kind == claude.KindUnavailable && !count.LimitedUntil.IsZero():
 		said.Kind, said.Until, said.LimitKind = claude.KindLimited, count.LimitedUntil, count.LimitKind
 	case said.Kind == claude.KindUnavailable && count.Unreachable != "":
 		said.Message += "; " + count.Unreachable

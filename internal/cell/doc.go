@@ -1,6 +1,6 @@
 // Package cell runs an agent safely on a host: one session of the claude CLI, of which nothing is left when it ends but
-// its conversation and its Result. The package knows nothing of chains, Temporal, settings or records; a supervisor hands in
-// values and a Supervisor.
+// its conversation and its Result. The package knows nothing of chains, Temporal, settings or records; a supervisor
+// hands in values and a Supervisor.
 //
 //	Host           what all sessions of a process share: Open, Run, Close     host.go, run.go
 //	private        the session's own directories                              private.go, quota.go, reserve.go, modes.go

@@ -36,8 +36,8 @@ type guards struct {
 	confines func() bool
 }
 
-// newGuards returns guards with a new directory for the sockets. The method close removes this directory. If the agents'
-// user cannot run the executable, newGuards fails.
+// newGuards returns guards with a new directory for the sockets. The method close removes this directory. If the
+// agents' user cannot run the executable, newGuards fails.
 func newGuards(options Options) (*guards, error) {
 	executable := options.Executable
 	if executable == "" {
@@ -48,7 +48,8 @@ func newGuards(options Options) (*guards, error) {
 	}
 	if user := options.Driver.User; user != nil {
 		if err := claude.MayRun(user, executable); err != nil {
-			return nil, fmt.Errorf("agents cannot be guarded: this program asks about their calls, and the user %s cannot %w; "+
+			return nil, fmt.Errorf("agents cannot be guarded: this program asks about their calls, and the user %s "+
+				"cannot %w; "+
 				"put it where every user may run it, such as /usr/local/bin", user.Name, err)
 		}
 	}
@@ -113,9 +114,10 @@ func (g *guards) open(ctx context.Context, spec Spec, invocation *claude.Invocat
 		return nil, err
 	}
 	if invocation.Sandbox != nil {
-		opens := fileRules(spec.Policy.FileRules(spec.Tier), invocation.Env, place.Asked, func(refused process.Refused) {
-			post.Refused(RefusedFile(refused))
-		})
+		opens := fileRules(spec.Policy.FileRules(spec.Tier), invocation.Env, place.Asked,
+			func(refused process.Refused) {
+				post.Refused(RefusedFile(refused))
+			})
 		opens.Held = executables.Held()
 		opens.HeldRead, opens.HeldWrite = spec.Policy.Reached(spec.Tier, place)
 		g.connectionRules(ctx, opens, place, post)
@@ -127,10 +129,15 @@ func (g *guards) open(ctx context.Context, spec Spec, invocation *claude.Invocat
 	return &watch{post, audit, g.logger}, nil
 }
 
-// fileRules converts the policy's rules for files to those of a sandbox. Nothing is secret in the session's own directories, nor are
-// the files that the agent is asked to write.
-func fileRules(rules guard.FileRules, variables map[string]string, asked []string, refused func(process.Refused)) *process.Opens {
-	opens := &process.Opens{Secret: rules.Secret, Kept: rules.Kept, Clear: slices.Concat(packaged(rules.Clear), asked), Refused: refused}
+// fileRules converts the policy's rules for files to those of a sandbox. Nothing is secret in the session's own
+// directories, nor are the files that the agent is asked to write.
+func fileRules(
+	rules guard.FileRules, variables map[string]string, asked []string, refused func(process.Refused),
+) *process.Opens {
+	opens := &process.Opens{
+		Secret: rules.Secret, Kept: rules.Kept, Clear: slices.Concat(packaged(rules.Clear), asked),
+		Refused: refused,
+	}
 	for _, name := range []string{"TMPDIR", "CLAUDE_CONFIG_DIR"} {
 		if dir := variables[name]; dir != "" {
 			opens.Clear = append(opens.Clear, resolved(dir)...)
@@ -138,23 +145,34 @@ func fileRules(rules guard.FileRules, variables map[string]string, asked []strin
 	}
 	for _, name := range slices.Sorted(maps.Keys(rules.Programs)) {
 		program := rules.Programs[name]
-		opens.Programs = append(opens.Programs, process.ProgramOpens{Program: name, Read: program.Read, Write: program.Write})
+		opens.Programs = append(opens.Programs, process.ProgramOpens{
+			Program: name, Read: program.Read,
+			Write: program.Write,
+		})
 	}
 	return opens
 }
 
-// packaged returns the directories with only those parts of /usr that packages fill: people keep files of their own in /usr/local.
+// packaged returns the directories with only those parts of /usr that packages fill: people keep files of their own in
+// /usr/local.
 func packaged(dirs []string) (filled []string) {
 	for _, dir := range dirs {
 		if dir != "/usr" {
 			filled = append(filled, dir)
 			continue
 		}
-		for _, part := range []string{"bin", "games", "include", "lib", "lib32", "lib64", "libexec", "libx32", "sbin", "share", "src"} {
+		for _, part := range []string{
+			"bin", "games", "include", "lib", "lib32", "lib64", "libexec", "libx32", "sbin",
+			"share", "src",
+		} {
 			filled = append(filled, filepath.Join(dir, part))
 		}
-		for _, part := range []string{"bin", "games", "go", "include", "lib", "lib64", "libexec", "sbin", "share/ca-certificates"} {
-			filled = append(filled, filepath.Join(dir, "local", part)) // installed toolchains have sources named secret and token
+		for _, part := range []string{
+			"bin", "games", "go", "include", "lib", "lib64", "libexec", "sbin",
+			"share/ca-certificates",
+		} {
+			// installed toolchains have sources named secret and token
+			filled = append(filled, filepath.Join(dir, "local", part))
 		}
 	}
 	return filled

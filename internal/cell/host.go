@@ -13,9 +13,11 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// Options configure a Host. Policy, Place, ConfigDir, Sessions, Conversations and Logger are required, and CLI for Host.Run.
+// Options configure a Host. Policy, Place, ConfigDir, Sessions, Conversations and Logger are required, and CLI for
+// Host.Run.
 type Options struct {
-	// CLI starts claude. Driver holds the options with which it was located: they also apply to programs that are no agent.
+	// CLI starts claude. Driver holds the options with which it was located: they also apply to programs that are no
+	// agent.
 	CLI    *claude.CLI
 	Driver claude.Options
 	// Policy decides on the calls of agents, and on their sandboxes.
@@ -23,37 +25,41 @@ type Options struct {
 	// Place describes the execution environment of a session's calls for the guard. It gets the session's working
 	// directory, the variables that only this session has, and the files that the agent is asked to write (asked).
 	Place func(directory string, variables map[string]string, asked []string) (guard.Place, error)
-	// Executable is the program that the CLI runs to ask whether a call is allowed. Its main package must import this one. If
-	// Executable is empty, this process's own program is used.
+	// Executable is the program that the CLI runs to ask whether a call is allowed. Its main package must import this
+	// one. If Executable is empty, this process's own program is used.
 	Executable string
 
-	// Sessions is the directory in which each session gets a directory of its own. Agents must be able to pass through those above.
+	// Sessions is the directory in which each session gets a directory of its own. Agents must be able to pass through
+	// those above.
 	Sessions string
 	// Conversations is the directory of the host's copies of conversations, in which no agent can read.
 	Conversations string
 	// Archive keeps conversations elsewhere; nil for nowhere.
 	Archive Archive
-	// ConfigDir is the CLI's directory. Files in its subdirectory home are linked into the home of each session. If Login is set, it
-	// holds a login that all sessions share, with the HOME of Driver.Environ.
+	// ConfigDir is the CLI's directory. Files in its subdirectory home are linked into the home of each session. If
+	// Login is set, it holds a login that all sessions share, with the HOME of Driver.Environ.
 	ConfigDir string
 	Login     bool
 
-	// Sandbox says whether agents of Tiers 1 and 2 need the kernel's sandbox. Hidden are paths that it hides, beside those of other
-	// users and sessions. If one of Directories, in which agents work, is in a home, only the keys in that home are hidden.
+	// Sandbox says whether agents of Tiers 1 and 2 need the kernel's sandbox. Hidden are paths that it hides, beside
+	// those of other users and sessions. If one of Directories, in which agents work, is in a home, only the keys in
+	// that home are hidden.
 	Sandbox     Sandbox
 	Hidden      []string
 	Directories []string
-	// Closed are directories of the supervisor that only its user may open, with their files. An agent with the same user can change
-	// their permissions; while agents run, the Host changes them back. Of ClosedTree only the directory itself is looked at.
+	// Closed are directories of the supervisor that only its user may open, with their files. An agent with the same
+	// user can change their permissions; while agents run, the Host changes them back. Of ClosedTree only the directory
+	// itself is looked at.
 	Closed     []string
 	ClosedTree string
-	// SessionBytes is the space that a session may use for its own files; 0 for no limit. On the disk of Reserve, a directory, some
-	// space is held back, and sessions get less when that disk is full; empty for no reserve.
+	// SessionBytes is the space that a session may use for its own files; 0 for no limit. On the disk of Reserve, a
+	// directory, some space is held back, and sessions get less when that disk is full; empty for no reserve.
 	SessionBytes int64
 	Reserve      string
 	// Limits are the time limits of each run. Spec.Timeout is its Wall.
 	Limits claude.Limits
-	// Stopping ends when the supervisor stops; then the last save of a conversation gets HurriedSave instead of 30 seconds. It may be nil.
+	// Stopping ends when the supervisor stops; then the last save of a conversation gets HurriedSave instead of 30
+	// seconds. It may be nil.
 	Stopping context.Context
 
 	// Mask masks secrets in the files that agents leave; nil for a mask of the secrets in Driver.Environ.

@@ -62,9 +62,9 @@ type intake struct {
 // errUnfinished is the error for a fork of which the CLI has written only a part. The CLI was killed in between.
 var errUnfinished = errors.New("the conversation has only a part of what it inherited")
 
-// take replaces this host's copy of the conversation by the complete lines of the agent's file. A missing file is not an
-// error. If the agent has changed what it had inherited, the error is an *AlteredError, and the copy stays as it is. If the
-// first file of a fork has only a part of what was inherited, the error is errUnfinished.
+// take replaces this host's copy of the conversation by the complete lines of the agent's file. A missing file is not
+// an error. If the agent has changed what it had inherited, the error is an *AlteredError, and the copy stays as it is.
+// If the first file of a fork has only a part of what was inherited, the error is errUnfinished.
 func (in *intake) take(ctx context.Context) (err error) {
 	if in.altered != nil {
 		return in.altered
@@ -130,8 +130,8 @@ func (in *intake) takeFile(ctx context.Context, source io.Reader) (err error) {
 	return nil
 }
 
-// copyLines copies the lines that belong to the conversation, and returns what they say. The CLI skips lines that are not
-// JSON, and so does copyLines. The last line may be incomplete, because the CLI is still writing it.
+// copyLines copies the lines that belong to the conversation, and returns what they say. The CLI skips lines that are
+// not JSON, and so does copyLines. The last line may be incomplete, because the CLI is still writing it.
 func (in *intake) copyLines(source io.Reader, target io.Writer) (*claude.Lineage, error) {
 	check, err := in.newCheck()
 	if err != nil {

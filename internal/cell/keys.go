@@ -15,8 +15,8 @@ type keys struct {
 	proxy *proxy.Proxy
 }
 
-// openKeys starts the proxy that accepts the sessions' keys. If agents hold the credentials themselves, openKeys starts no
-// proxy.
+// openKeys starts the proxy that accepts the sessions' keys. If agents hold the credentials themselves, openKeys starts
+// no proxy.
 func openKeys(ctx context.Context, options Options) (keys, error) {
 	upstream, found, err := APIUpstream(options.Driver)
 	if err != nil || !found {

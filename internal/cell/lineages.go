@@ -16,8 +16,8 @@ import (
 // maxLineages limits the lineages in memory. A long conversation of ten megabytes takes about two.
 const maxLineages = 8
 
-// lineages remembers what this host's latest copies of conversations say. The next fork of a conversation is compared with
-// it, and need not read the copy again. The zero value is empty.
+// lineages remembers what this host's latest copies of conversations say. The next fork of a conversation is compared
+// with it, and need not read the copy again. The zero value is empty.
 type lineages struct {
 	mu sync.Mutex
 	// latest is sorted by use, the latest last.
@@ -40,12 +40,14 @@ func (l *lineages) keep(sessionID string, file fs.FileInfo, lineage *claude.Line
 	l.latest = slices.Delete(l.latest, 0, max(0, len(l.latest)-maxLineages))
 }
 
-// find returns what the copy of a conversation says; nil if that is unknown, or if the file is another one or has changed.
+// find returns what the copy of a conversation says; nil if that is unknown, or if the file is another one or has
+// changed.
 func (l *lineages) find(sessionID string, file fs.FileInfo) *claude.Lineage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, one := range l.latest {
-		same := os.SameFile(one.file, file) && one.file.Size() == file.Size() && one.file.ModTime().Equal(file.ModTime())
+		same := os.SameFile(one.file, file) && one.file.Size() == file.Size() &&
+			one.file.ModTime().Equal(file.ModTime())
 		if one.sessionID == sessionID && same {
 			return one.lineage
 		}

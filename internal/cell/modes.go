@@ -20,9 +20,9 @@ const openToOthers fs.FileMode = 0o077
 // modeInterval is the time between two looks at the worker's files while an agent runs.
 const modeInterval = time.Second
 
-// modes guards the permissions of the worker's own files while agents run. Landlock does not restrict chmod, so an agent
-// with the worker's user can open these files to all users of the host. It still cannot read them itself. Agents of
-// another user cannot change them.
+// modes guards the permissions of the worker's own files while agents run. Landlock does not restrict chmod, so an
+// agent with the worker's user can open these files to all users of the host. It still cannot read them itself. Agents
+// of another user cannot change them.
 type modes struct {
 	dirs []string
 	// tree is the one of dirs that has thousands of directories, and no files.
@@ -30,7 +30,8 @@ type modes struct {
 	logger *slog.Logger
 }
 
-// newModes returns a guard of the directories in Options.Closed and ClosedTree. If agents have another user, it guards nothing.
+// newModes returns a guard of the directories in Options.Closed and ClosedTree. If agents have another user, it guards
+// nothing.
 func newModes(options Options) modes {
 	m := modes{tree: options.ClosedTree, logger: options.Logger}
 	if options.Driver.User != nil {
@@ -74,18 +75,20 @@ func (m modes) mend(ctx context.Context, session string) {
 	for _, dir := range m.dirs {
 		changed, err := mendDir(dir, dir != m.tree)
 		if len(changed) > 0 {
-			m.logger.ErrorContext(ctx, "an agent had changed the permissions of the worker's files; now other users are kept out again",
+			m.logger.ErrorContext(ctx, "an agent had changed the permissions of the worker's files; now other users "+
+				"are kept out again",
 				"session_id", session, "files", strings.Join(changed, ", "))
 		}
 		if err != nil {
-			m.logger.ErrorContext(ctx, "the worker's files cannot be closed to other users of this host; do it with chmod",
+			m.logger.ErrorContext(ctx, "the worker's files cannot be closed to other users of this host; do it with "+
+				"chmod",
 				"session_id", session, "directory", dir, "error", err)
 		}
 	}
 }
 
-// mendDir closes a directory and, if it was open or has files (hasFiles), the regular files in it. It returns the paths that were open. It
-// follows no symbolic link, so that an agent cannot make it change another file.
+// mendDir closes a directory and, if it was open or has files (hasFiles), the regular files in it. It returns the paths
+// that were open. It follows no symbolic link, so that an agent cannot make it change another file.
 func mendDir(dir string, hasFiles bool) (changed []string, err error) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrPermission) { // an agent can also take the owner's own permissions

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
-// TestSecretsInUsrLocal checks that files with private names are refused in /usr/local, where people put files of their own, and given to
-// programs where packages have them.
+// TestSecretsInUsrLocal checks that files with private names are refused in /usr/local, where people put files of their
+// own, and given to programs where packages have them.
 func TestSecretsInUsrLocal(t *testing.T) {
 	t.Parallel()
 	policy, err := guard.ParsePolicy(deploy.Policy)

@@ -33,8 +33,8 @@ type PostSession struct {
 	Passed []string
 	// Executables lists what each program may execute; nil if there is no limit.
 	Executables *guard.Executables
-	// Admit returns an error if a connection does not come from a process of the session. It may wait until the session's
-	// processes are known, but not longer than ctx. If Admit is nil, every process of the host may ask.
+	// Admit returns an error if a connection does not come from a process of the session. It may wait until the
+	// session's processes are known, but not longer than ctx. If Admit is nil, every process of the host may ask.
 	Admit func(ctx context.Context, connection net.Conn) error
 }
 
@@ -62,13 +62,13 @@ type Ledger interface {
 	Return(ctx context.Context, act string) error
 }
 
-// Post answers the questions of an agent's CLI and of its shell (package door): may this call be made, this script be run,
-// this program be started, this file be opened? Each session has its own socket, which is open while the session's CLI
-// runs.
+// Post answers the questions of an agent's CLI and of its shell (package door): may this call be made, this script be
+// run, this program be started, this file be opened? Each session has its own socket, which is open while the session's
+// CLI runs.
 //
-// The guard decides on each call when the CLI's PreToolUse hook asks. An allowed script gets a ticket that is used up by
-// one run. While it runs, the guard decides on each program and file. If the CLI starts a script without asking the hook,
-// the script does not run.
+// The guard decides on each call when the CLI's PreToolUse hook asks. An allowed script gets a ticket that is used up
+// by one run. While it runs, the guard decides on each program and file. If the CLI starts a script without asking the
+// hook, the script does not run.
 type Post struct {
 	session PostSession
 	guard   *guard.Guard
@@ -103,8 +103,8 @@ type running struct {
 	acts int
 }
 
-// OpenPost starts a Post on a socket in dir, a directory that no user except the worker can write. The Post passes every
-// decision to the function record.
+// OpenPost starts a Post on a socket in dir, a directory that no user except the worker can write. The Post passes
+// every decision to the function record.
 func OpenPost(dir string, g *guard.Guard, session PostSession, ledger Ledger, record func(Entry)) (*Post, error) {
 	socket := filepath.Join(dir, rand.Text()[:16])
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", socket)
@@ -244,7 +244,10 @@ func (p *Post) hook(input json.RawMessage) door.Answer {
 	if !p.isNew(call.ToolUseID) { // a repeated question must not grant the call again
 		return door.Answer{Reason: "this call was decided on already"}
 	}
-	decision := p.guard.Decide(guard.Call{Tier: p.session.Tier, Tool: call.Tool, Input: call.Input, Place: p.placeIn(call.Dir)})
+	decision := p.guard.Decide(guard.Call{
+		Tier: p.session.Tier, Tool: call.Tool, Input: call.Input,
+		Place: p.placeIn(call.Dir),
+	})
 	var bash struct {
 		Command string `json:"command"`
 	}
@@ -283,7 +286,8 @@ func (p *Post) placeIn(dir string) guard.Place {
 // add records a decision.
 func (p *Post) add(call, tool string, input json.RawMessage, decision guard.Decision) {
 	p.record(Entry{
-		At: time.Now(), Session: p.session.ID, Tier: p.session.Tier, Call: call, Tool: tool, Input: input, Decision: decision,
+		At: time.Now(), Session: p.session.ID, Tier: p.session.Tier, Call: call, Tool: tool, Input: input,
+		Decision: decision,
 	})
 }
 
@@ -365,9 +369,9 @@ func (p *Post) script(question door.Question) door.Answer {
 	return door.Answer{Allowed: true, Ticket: ticket, Command: command, Kept: kept, Hidden: hidden}
 }
 
-// commandOf returns the agent's command from the CLI's script, and the file in which the CLI keeps the working directory;
-// "" if there is none. The script consists of settings, then eval 'COMMAND', then pwd -P >| FILE. Nothing else of it is
-// run.
+// commandOf returns the agent's command from the CLI's script, and the file in which the CLI keeps the working
+// directory; "" if there is none. The script consists of settings, then eval 'COMMAND', then pwd -P >| FILE. Nothing
+// else of it is run.
 func commandOf(script string) (command, kept string, err error) {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "")
 	if err != nil {
@@ -390,7 +394,8 @@ func commandOf(script string) (command, kept string, err error) {
 		command, err = plain(evals[0].Args[1])
 		return command, kept, err
 	case len(evals) == 0 && len(file.Stmts) == 1: // PREFIX 'SCRIPT', as the CLI starts its shell with a prefix
-		if call, is := file.Stmts[0].Cmd.(*syntax.CallExpr); is && len(call.Args) == 2 && len(file.Stmts[0].Redirs) == 0 {
+		if call, is := file.Stmts[0].Cmd.(*syntax.CallExpr); is && len(call.Args) == 2 &&
+			len(file.Stmts[0].Redirs) == 0 {
 			inner, err := plain(call.Args[1])
 			if err != nil || !strings.Contains(inner, "eval ") {
 				return "", "", errors.Join(err, errNoCommand)
@@ -407,7 +412,8 @@ var errNoCommand = errors.New("the CLI's script must have one command of the age
 // keepsDir reports whether a statement is pwd -P >| FILE.
 func keepsDir(stmt *syntax.Stmt) bool {
 	call, is := stmt.Cmd.(*syntax.CallExpr)
-	return is && len(call.Args) == 2 && call.Args[0].Lit() == "pwd" && call.Args[1].Lit() == "-P" && len(stmt.Redirs) == 1 &&
+	return is && len(call.Args) == 2 && call.Args[0].Lit() == "pwd" && call.Args[1].Lit() == "-P" &&
+		len(stmt.Redirs) == 1 &&
 		(stmt.Redirs[0].Op == syntax.RdrClob || stmt.Redirs[0].Op == syntax.RdrOut)
 }
 
@@ -442,10 +448,13 @@ func plain(word *syntax.Word) (string, error) {
 // errExpands means that the shell would expand a part of the agent's command.
 var errExpands = errors.New("the CLI's script must have the command of the agent in plain quotes")
 
-// HookSettings returns the CLI's settings for the hook. With these settings the CLI runs the hook before every call, and needs
-// no shell for that.
+// HookSettings returns the CLI's settings for the hook. With these settings the CLI runs the hook before every call,
+// and needs no shell for that.
 func HookSettings(executable string) map[string]any {
-	command := map[string]any{"type": "command", "command": executable, "args": []string{door.HookScript}, "timeout": 60}
+	command := map[string]any{
+		"type": "command", "command": executable, "args": []string{door.HookScript},
+		"timeout": 60,
+	}
 	return map[string]any{"hooks": map[string]any{
 		"PreToolUse": []any{map[string]any{"matcher": "*", "hooks": []any{command}}},
 	}}

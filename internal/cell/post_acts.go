@@ -35,7 +35,8 @@ func (p *Post) start(ticket string, asked door.Start) door.Answer {
 	}
 	answer := door.Answer{
 		Allowed: start.Allowed, Reason: start.Reason, Path: start.Path, Words: start.Words, Inner: start.Inner,
-		EmptyInput: start.EmptyInput, Executable: p.executable(start), Offline: start.Offline, Hidden: append(inherited, run.hidden()...),
+		EmptyInput: start.EmptyInput, Executable: p.executable(start), Offline: start.Offline,
+		Hidden: append(inherited, run.hidden()...),
 	}
 	if start.Allowed {
 		answer.Variables = p.passed(start.Variables, environ)
@@ -91,8 +92,8 @@ type RefusedFile struct {
 	Reason string
 }
 
-// Refused records that the kernel has refused a file or an address to a program. If a single call of the session runs, it is an act of
-// that call.
+// Refused records that the kernel has refused a file or an address to a program. If a single call of the session runs,
+// it is an act of that call.
 func (p *Post) Refused(file RefusedFile) {
 	rule, sign := RuleFiles, " < "
 	switch {
@@ -167,8 +168,8 @@ func (p *Post) refund(act string) {
 	_ = p.ledger.Return(ctx, act)
 }
 
-// changed returns the variables of a program that its call's shell did not start with, as NAME=value, and the names of those that it
-// started with and the program lacks.
+// changed returns the variables of a program that its call's shell did not start with, as NAME=value, and the names of
+// those that it started with and the program lacks.
 func (r *running) changed(environ []string) (changed []string) {
 	missing := maps.Clone(r.environ)
 	for _, variable := range environ {
@@ -196,8 +197,8 @@ var shellVariables = []string{
 	"PWD", "OLDPWD", "SHLVL", "_", "IFS", "OPTIND", "UID", "EUID", "GID", "", door.SocketVariable, "CLAUDEOPS_TICKET",
 }
 
-// inherited returns the passed variables in the environment of a program that another program starts, and the environment without them.
-// The program that starts the other one has got them.
+// inherited returns the passed variables in the environment of a program that another program starts, and the
+// environment without them. The program that starts the other one has got them.
 func (p *Post) inherited(run *running, environ []string) (names, others []string) {
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")

@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// The limits of the questions of one session. Of questions that are not complete, the worker holds maxConnections small ones and one
-// large one.
+// The limits of the questions of one session. Of questions that are not complete, the worker holds maxConnections small
+// ones and one large one.
 const (
 	// maxQuestion limits a question, in bytes. It can contain a whole file that the agent writes.
 	maxQuestion = 16 << 20
 	// smallQuestion is the size in bytes from which on a question is large.
 	smallQuestion = 64 << 10
-	// maxSilence limits the time between two questions on a connection. A shell that waits for a program asks again later.
+	// maxSilence limits the time between two questions on a connection. A shell that waits for a program asks again
+	// later.
 	maxSilence = 24 * time.Hour
 	// largeLimit limits the time in which the rest of a large question arrives. Others wait meanwhile.
 	largeLimit = 10 * time.Second

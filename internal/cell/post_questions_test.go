@@ -25,8 +25,8 @@ func dial(t *testing.T, post *cell.Post) net.Conn {
 	return connection
 }
 
-// TestUnfinishedQuestionsAreBounded sends the beginnings of many large questions. The worker takes in little of them, answers small
-// questions meanwhile, and a large one when the others have gone.
+// TestUnfinishedQuestionsAreBounded sends the beginnings of many large questions. The worker takes in little of them,
+// answers small questions meanwhile, and a large one when the others have gone.
 func TestUnfinishedQuestionsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

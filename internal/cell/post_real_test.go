@@ -215,8 +215,8 @@ func TestRealCLINarrowed(t *testing.T) {
 	}
 }
 
-// TestRealCLIFailsClosed checks that no call runs if a part that is needed for a decision is missing. It removes one part
-// at a time.
+// TestRealCLIFailsClosed checks that no call runs if a part that is needed for a decision is missing. It removes one
+// part at a time.
 func TestRealCLIFailsClosed(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {
@@ -317,8 +317,8 @@ func TestRealCLICorpus(t *testing.T) {
 	}
 }
 
-// sample returns count commands of a corpus file, evenly spread over the file. It skips long commands, commands that wait
-// or repair services, and commands that need links, files or programs that the site lacks.
+// sample returns count commands of a corpus file, evenly spread over the file. It skips long commands, commands that
+// wait or repair services, and commands that need links, files or programs that the site lacks.
 func (s *site) sample(name string, tier, count int, here *strings.Replacer) []string {
 	s.t.Helper()
 	text, err := os.ReadFile("guard/testdata/" + name + ".jsonl")

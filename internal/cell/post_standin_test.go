@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 )
 
-// TestStandIn checks that the stand-in for the CLI behaves with a guard as the real CLIs do. The tests of other packages
-// rely on this behaviour.
+// TestStandIn checks that the stand-in for the CLI behaves with a guard as the real CLIs do. The tests of other
+// packages rely on this behaviour.
 func TestStandIn(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {

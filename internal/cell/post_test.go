@@ -99,7 +99,8 @@ func TestScriptRunsOnceIfItWasAllowed(t *testing.T) {
 	require.NotEmpty(t, ask(t, post, door.Question{Hook: json.RawMessage(`{}`)}).Reason)
 }
 
-// TestWhatStartsIsCharged checks that restarts are charged when they start, each under an id of its own, and not before.
+// TestWhatStartsIsCharged checks that restarts are charged when they start, each under an id of its own, and not
+// before.
 func TestWhatStartsIsCharged(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "docker")
@@ -153,8 +154,8 @@ func TestScriptsThatTheShellPutsTogetherDoNotRun(t *testing.T) {
 	require.NoError(t, post.Close())
 }
 
-// TestAMissingVariableIsAChange checks that a program of Tiers 1 and 2 has all variables with which its shell started. Some of them
-// protect: GIT_CONFIG_COUNT keeps git from running what a repository's configuration names.
+// TestAMissingVariableIsAChange checks that a program of Tiers 1 and 2 has all variables with which its shell started.
+// Some of them protect: GIT_CONFIG_COUNT keeps git from running what a repository's configuration names.
 func TestAMissingVariableIsAChange(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "docker")

@@ -23,16 +23,16 @@ const (
 	recordSuffix = ".json"
 )
 
-// privates creates the directories that only one session has: the CLI's directory, with the agent's home, and a directory
-// for temporary files. The CLI runs scripts from its directory, and shells and git read files in the home. So a session
-// could run code in another one that shares them.
+// privates creates the directories that only one session has: the CLI's directory, with the agent's home, and a
+// directory for temporary files. The CLI runs scripts from its directory, and shells and git read files in the home. So
+// a session could run code in another one that shares them.
 type privates struct {
 	// dir is the parent of the CLI's directories. No agent can write in it.
 	dir string
 	// home holds the operator's files for the home of agents.
 	home string
-	// shared is the CLI's directory if it holds a login, and "" otherwise. The CLI renews a login in its directory, so all
-	// sessions must use the same one.
+	// shared is the CLI's directory if it holds a login, and "" otherwise. The CLI renews a login in its directory, so
+	// all sessions must use the same one.
 	shared string
 	// operators reports whether agents need the operator's own HOME, for a login.
 	operators bool
@@ -42,9 +42,11 @@ type privates struct {
 
 func newPrivates(options Options) (privates, error) {
 	p := privates{
-		dir: options.Sessions, home: filepath.Join(options.ConfigDir, homeName), operators: options.Login, user: options.Driver.User,
+		dir: options.Sessions, home: filepath.Join(options.ConfigDir, homeName), operators: options.Login,
+		user: options.Driver.User,
 	}
-	if where, found := claude.Credentials(options.Driver); options.Login || found && filepath.Dir(where) == options.ConfigDir {
+	if where, found := claude.Credentials(options.Driver); options.Login ||
+		found && filepath.Dir(where) == options.ConfigDir {
 		p.shared = options.ConfigDir
 	}
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
@@ -82,8 +84,8 @@ type record struct {
 	Inherited inherited `json:"inherited"`
 }
 
-// open creates the directories of a session. It fails if another worker runs this session. Remains of an earlier attempt must
-// be gone (see leftovers).
+// open creates the directories of a session. It fails if another worker runs this session. Remains of an earlier
+// attempt must be gone (see leftovers).
 func (p privates) open(ctx context.Context, sessionID string) (_ *private, err error) {
 	own := &private{privates: p, id: sessionID, path: filepath.Join(p.dir, sessionID)}
 	defer func() {
@@ -115,8 +117,8 @@ func (p privates) open(ctx context.Context, sessionID string) (_ *private, err e
 	return own, claude.AsUser(p.user, own.makeHome)
 }
 
-// lockLimit limits the wait for an earlier attempt of the same session: until its worker learns that it is over, its agent has ended
-// (at most 10 seconds), and its conversation is saved.
+// lockLimit limits the wait for an earlier attempt of the same session: until its worker learns that it is over, its
+// agent has ended (at most 10 seconds), and its conversation is saved.
 const lockLimit = time.Minute + lastSaveLimit + 10*time.Second
 
 // lockRecord creates and locks a record. While another attempt has it, lockRecord waits.

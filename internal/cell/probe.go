@@ -13,14 +13,14 @@ import (
 type Protection struct {
 	// Level is that of the tier which is held least.
 	Level Level
-	// Sandboxes describes the sandbox of each tier, or says why there is none. Open says what the Level leaves open, and Gaps what
-	// the kernel leaves open in addition.
+	// Sandboxes describes the sandbox of each tier, or says why there is none. Open says what the Level leaves open,
+	// and Gaps what the kernel leaves open in addition.
 	Sandboxes, Open string
 	Gaps            []string
 }
 
-// Probe starts a process in the sandbox of each tier that has one. It fails if a sandbox is required and not available. The argument
-// separate reports that agents have another user, which need not exist yet.
+// Probe starts a process in the sandbox of each tier that has one. It fails if a sandbox is required and not available.
+// The argument separate reports that agents have another user, which need not exist yet.
 func Probe(ctx context.Context, options Options, dir string, separate bool) (Protection, error) {
 	boxes := newSandboxes(options)
 	found := Protection{Level: levelOf(true, separate)}
@@ -54,12 +54,12 @@ func Probe(ctx context.Context, options Options, dir string, separate bool) (Pro
 }
 
 // openFiles says what is open at Tiers 1 and 2 where the kernel does not ask before files are opened.
-const openFiles = "granted programs can read secret files of their user, and change protected ones, if options or links name them " +
-	"in a way that the guard does not see"
+const openFiles = "granted programs can read secret files of their user, and change protected ones, if options or " +
+	"links name them in a way that the guard does not see"
 
 // openConnections says what is open at Tiers 1 and 2 where the kernel does not ask before programs connect.
-const openConnections = "granted programs can connect to the supervisor's ports and to metadata services, if a name or a notation hides " +
-	"these from the guard"
+const openConnections = "granted programs can connect to the supervisor's ports and to metadata services, if a name " +
+	"or a notation hides these from the guard"
 
 // ProbeSealed says how sealed programs run on this host (see Program), or why they do not run.
 func ProbeSealed(ctx context.Context, options Options) (process.Sandboxed, error) {

@@ -38,8 +38,8 @@ func (h *Host) quota() files.Quota {
 	return files.Quota{Bytes: bytes, Files: maxFiles, Depth: maxDepth}
 }
 
-// watchUsage returns a context that ends with a *StorageError when the session stores too much in its own directories. The
-// caller must call stop.
+// watchUsage returns a context that ends with a *StorageError when the session stores too much in its own directories.
+// The caller must call stop.
 func (h *Host) watchUsage(ctx context.Context, own *private, opened *workspace) (limited context.Context, stop func()) {
 	limited, end := context.WithCancelCause(ctx)
 	var idle sync.WaitGroup
@@ -54,7 +54,8 @@ func (h *Host) watchUsage(ctx context.Context, own *private, opened *workspace) 
 			}
 			what, err := storedTooMuch(own, opened, h.quota())
 			if err != nil {
-				h.logger.WarnContext(ctx, "what a session stores could not be measured", "session_id", own.id, "error", err)
+				h.logger.WarnContext(ctx, "what a session stores could not be measured", "session_id", own.id, "error",
+					err)
 			}
 			if what != "" {
 				end(&StorageError{what})

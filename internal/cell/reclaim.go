@@ -10,8 +10,8 @@ import (
 )
 
 // reclaimAll removes what sessions have left whose workers died, and takes in their conversations. It also removes old
-// copies of conversations. Agents that filled the disk must not keep the next worker from its work, so reclaimAll is called
-// before anything else. Errors are logged.
+// copies of conversations. Agents that filled the disk must not keep the next worker from its work, so reclaimAll is
+// called before anything else. Errors are logged.
 func (h *Host) reclaimAll(ctx context.Context) {
 	left, err := h.privates.leftovers()
 	for _, one := range left {
@@ -22,7 +22,8 @@ func (h *Host) reclaimAll(ctx context.Context) {
 	}
 }
 
-// Reclaim removes what an earlier attempt at a session, whose process died, has left on this host, and takes in the conversation.
+// Reclaim removes what an earlier attempt at a session, whose process died, has left on this host, and takes in the
+// conversation.
 func (h *Host) Reclaim(ctx context.Context, sessionID string) error {
 	left, err := h.privates.leftover(sessionID)
 	if err != nil || left == nil {

@@ -16,11 +16,11 @@ import (
 const (
 	// reserveBytes is the space that is held for the server and the records.
 	reserveBytes = 64 << 20
-	// reserveFree is the free space below which the reserve is given to them. Writing the records of a session's end takes
-	// less.
+	// reserveFree is the free space below which the reserve is given to them. Writing the records of a session's end
+	// takes less.
 	reserveFree = 16 << 20
-	// reserveInterval is the time between two looks at the free space. A fast disk takes gigabytes in it, so the quota of a
-	// session is what keeps the disk from being full; the reserve is for what other programs write, too.
+	// reserveInterval is the time between two looks at the free space. A fast disk takes gigabytes in it, so the quota
+	// of a session is what keeps the disk from being full; the reserve is for what other programs write, too.
 	reserveInterval = time.Second
 )
 

@@ -28,8 +28,8 @@ type run struct {
 	count proxy.Count
 }
 
-// Run runs an agent until it ends, and frees everything that only its session had. Earlier attempts at the session must have
-// ended (see claude.EndSession and Reclaim).
+// Run runs an agent until it ends, and frees everything that only its session had. Earlier attempts at the session must
+// have ended (see claude.EndSession and Reclaim).
 //
 // If the error is nil, the agent has finished, with its verdict if Spec.Schema asks for one. Otherwise the error is
 //   - a *StorageError if the session was ended because it stored too much,
@@ -47,12 +47,14 @@ func (h *Host) Run(ctx context.Context, spec Spec) (Result, error) {
 	if model := r.result.UnlistedModel; model != "" { // the proxy counts with the same guess
 		r.result.CostEstimated = true
 		if _, logged := r.guessed.LoadOrStore(model, true); !logged {
-			r.logger.WarnContext(ctx, "the price of a model is not known: costs with it are guesses, and so are budgets",
+			r.logger.WarnContext(ctx, "the price of a model is not known: costs with it are guesses, and so are "+
+				"budgets",
 				"session_id", r.SessionID, "model", model)
 		}
 	}
 	if r.result.Survivors > 0 {
-		r.logger.WarnContext(ctx, "processes of an agent could not be ended and may still be at work: look for them by their environment",
+		r.logger.WarnContext(ctx, "processes of an agent could not be ended and may still be at work: look for them "+
+			"by their environment",
 			"session_id", r.SessionID, "processes", r.result.Survivors, "variable", claude.SessionVariable)
 	}
 	switch {
@@ -64,8 +66,8 @@ func (h *Host) Run(ctx context.Context, spec Spec) (Result, error) {
 	return r.result, explained(err, r.count)
 }
 
-// session opens what only this session has, and runs the CLI with it. All of it is closed in the reverse order: the key is revoked
-// first, so that processes left behind by the agent can no longer call the model.
+// session opens what only this session has, and runs the CLI with it. All of it is closed in the reverse order: the key
+// is revoked first, so that processes left behind by the agent can no longer call the model.
 func (r *run) session(ctx context.Context) (err error) {
 	own, err := r.privates.open(ctx, r.SessionID)
 	if err != nil {
@@ -133,12 +135,13 @@ func (r *run) invocation(own *private, opened *workspace) claude.Invocation {
 	return claude.Invocation{
 		SessionID: r.SessionID, Resume: r.Resume, Prompt: r.Prompt, Model: r.Model, SystemPrompt: r.SystemPrompt,
 		Schema: r.Schema, TextField: r.TextField, Tools: r.Tools, AllowedTools: r.AllowedTools,
-		MaxTurns: r.MaxTurns, MaxBudgetUSD: r.BudgetUSD, Limits: limits, Dir: r.Dir, Env: env, GitSettings: r.GitSettings,
+		MaxTurns: r.MaxTurns, MaxBudgetUSD: r.BudgetUSD, Limits: limits, Dir: r.Dir, Env: env,
+		GitSettings: r.GitSettings,
 	}
 }
 
-// confine gives the invocation a sandbox with the session's own directories. If the session gets no sandbox, confine returns the reason
-// (without).
+// confine gives the invocation a sandbox with the session's own directories. If the session gets no sandbox, confine
+// returns the reason (without).
 func (r *run) confine(invocation *claude.Invocation, own *private, opened *workspace) (without string) {
 	var workspaces []string
 	if opened != nil {
@@ -155,7 +158,8 @@ func (r *run) confine(invocation *claude.Invocation, own *private, opened *works
 	return without
 }
 
-// describeSandbox describes what held the agent. If there was no sandbox, the description has the reason that the caller gives.
+// describeSandbox describes what held the agent. If there was no sandbox, the description has the reason that the
+// caller gives.
 func (r *run) describeSandbox(without string) {
 	text := cmp.Or(r.result.Sandbox, without)
 	if text == "" { // the CLI was not started
@@ -176,7 +180,10 @@ func endedByItself(err error) bool {
 	if !ok {
 		return err == nil
 	}
-	ends := []claude.ErrorKind{claude.KindNoStructuredOutput, claude.KindSchemaNotMet, claude.KindMaxTurns, claude.KindBudget}
+	ends := []claude.ErrorKind{
+		claude.KindNoStructuredOutput, claude.KindSchemaNotMet, claude.KindMaxTurns,
+		claude.KindBudget,
+	}
 	return slices.Contains(ends, failure.Kind)
 }
 

@@ -65,8 +65,8 @@ func open(ctx context.Context, dir string, scenario claudesim.Scenario) (*cell.H
 	})
 }
 
-// An agent of Tier 1 looks at a machine and tries to write a file, which the policy does not permit. The example plays the agent; leave out
-// the scenario to run the real CLI.
+// An agent of Tier 1 looks at a machine and tries to write a file, which the policy does not permit. The example plays
+// the agent; leave out the scenario to run the real CLI.
 func ExampleHost_Run() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "example-")
@@ -109,7 +109,8 @@ func ExampleHost_Run() {
 	// verdict {"healthy":true}, 1 refused
 }
 
-// TestRunLeavesNothing runs sessions that end in different ways, and checks that nothing of them is left but their conversation.
+// TestRunLeavesNothing runs sessions that end in different ways, and checks that nothing of them is left but their
+// conversation.
 func TestRunLeavesNothing(t *testing.T) {
 	t.Parallel()
 	verdict := claudesim.Conclude(map[string]any{"healthy": true})

@@ -71,8 +71,8 @@ func newSandboxes(options Options, hidden ...string) sandboxes {
 	return sandboxes{choice: options.Sandbox, hidden: slices.Compact(all), policy: options.Policy}
 }
 
-// of returns the sandbox of a session that works in dir, and may write the directories in own. If the session gets no sandbox, of
-// returns nil and the reason.
+// of returns the sandbox of a session that works in dir, and may write the directories in own. If the session gets no
+// sandbox, of returns nil and the reason.
 //
 // Tier 3 has no sandbox, because its repairs may need to mount, install, inspect processes and write anywhere. A
 // sandbox that hides the worker's files, and restricts nothing else, is not possible, because Landlock grants paths and
@@ -103,14 +103,18 @@ func (s sandboxes) of(tier int, dir string, own []string) (sandbox *claude.Sandb
 	return sandbox, ""
 }
 
-// sealed returns the sandbox of programs that can execute what an author has written. It does not depend on the setting for
-// agents, and it is required: without it these programs do not run. The argument home holds the operator's files for the home of agents.
+// sealed returns the sandbox of programs that can execute what an author has written. It does not depend on the setting
+// for agents, and it is required: without it these programs do not run. The argument home holds the operator's files
+// for the home of agents.
 func (s sandboxes) sealed(home string) *claude.Sandbox {
-	return &claude.Sandbox{Required: true, Offline: !s.policy.Checks.Network, Hidden: append(slices.Concat(s.hidden, tempDirs()), home)}
+	return &claude.Sandbox{
+		Required: true, Offline: !s.policy.Checks.Network,
+		Hidden: append(slices.Concat(s.hidden, tempDirs()), home),
+	}
 }
 
-// GitSandbox returns the sandbox of the git that the supervisor runs: it writes nothing, and the supervisor's files are hidden as from
-// agents, because what it reads may be an agent's work. Package checkout adds the repository.
+// GitSandbox returns the sandbox of the git that the supervisor runs: it writes nothing, and the supervisor's files are
+// hidden as from agents, because what it reads may be an agent's work. Package checkout adds the repository.
 func GitSandbox(options Options) *claude.Sandbox {
 	if options.Sandbox == SandboxOff {
 		return nil
@@ -118,7 +122,8 @@ func GitSandbox(options Options) *claude.Sandbox {
 	return &claude.Sandbox{Required: options.Sandbox == SandboxRequired, Hidden: newSandboxes(options).hidden}
 }
 
-// except returns the paths of files that are in none of the directories. An agent that can write a program must not execute it.
+// except returns the paths of files that are in none of the directories. An agent that can write a program must not
+// execute it.
 func except(paths, directories []string) []string {
 	kept := []string{} // not nil, because nil is no limit
 	for _, file := range paths {
@@ -129,8 +134,8 @@ func except(paths, directories []string) []string {
 	return kept
 }
 
-// hiddenPaths lists the paths of the supervisor and of other users, the home directories, and the credential files that the environment
-// names.
+// hiddenPaths lists the paths of the supervisor and of other users, the home directories, and the credential files that
+// the environment names.
 func hiddenPaths(options Options) []string {
 	hidden := append(slices.Clone(options.Hidden), sharedTempDir(os.Getuid()))
 	if user := options.Driver.User; user != nil {
@@ -163,8 +168,9 @@ func holds(path string) func(dir string) bool {
 // secretNames lists the files and directories that hold keys in a home directory.
 func secretNames() []string {
 	return []string{
-		".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".local", ".netrc", ".git-credentials", ".pgpass",
-		".claude", ".claude.json", ".bash_history", ".zsh_history", ".npmrc", ".vault-token", ".password-store",
+		".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".local", ".netrc", ".git-credentials",
+		".pgpass", ".claude", ".claude.json", ".bash_history", ".zsh_history", ".npmrc", ".vault-token",
+		".password-store",
 	}
 }
 
@@ -175,7 +181,8 @@ func credentialFiles(environ []string) []string {
 	for _, variable := range environ {
 		name, value, _ := strings.Cut(variable, "=")
 		ours := name == "CREDENTIALS_DIRECTORY" || slices.ContainsFunc(
-			[]string{"TEMPORAL_", "AWS_", "GOOGLE_", "AZURE_"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+			[]string{"TEMPORAL_", "AWS_", "GOOGLE_", "AZURE_"},
+			func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 		if ours && filepath.IsAbs(value) {
 			found = append(found, value)
 		}
@@ -205,7 +212,8 @@ func homes(environ []string) []string {
 		if len(entry) != columns {
 			continue
 		}
-		if uid, err := strconv.Atoi(entry[number]); err == nil && (uid >= firstPerson && uid < 65534 || uid == os.Getuid()) {
+		if uid, err := strconv.Atoi(entry[number]); err == nil &&
+			(uid >= firstPerson && uid < 65534 || uid == os.Getuid()) {
 			found = append(found, entry[home])
 		}
 	}
@@ -222,8 +230,8 @@ func resolved(paths ...string) (all []string) {
 	return all
 }
 
-// tempPrefix begins the names of all directories that workers create below the system's temporary directory. Among these are
-// the directories for temporary files of each session, and the sockets of the guard.
+// tempPrefix begins the names of all directories that workers create below the system's temporary directory. Among
+// these are the directories for temporary files of each session, and the sockets of the guard.
 const tempPrefix = "claudeops-"
 
 // tempDirs lists the directories of this and other workers below the system's temporary directory. They are hidden from
@@ -234,8 +242,8 @@ func tempDirs() []string {
 }
 
 // tempDir is an agent's own directory for temporary files, below the system's temporary directory. The directory's path
-// must be short: the CLI passes the path to commands only if there is room for the name of a socket. The system limits the
-// length of a socket's path.
+// must be short: the CLI passes the path to commands only if there is room for the name of a socket. The system limits
+// the length of a socket's path.
 type tempDir struct{ path string }
 
 func newTempDir(owner *claude.User) (tempDir, error) {

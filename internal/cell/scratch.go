@@ -20,8 +20,9 @@ type Scratch struct {
 	own *private
 }
 
-// Program is a program that the supervisor runs like a command of an agent of Tier 1, without the guard: in the sandbox, with the
-// environment, the user and a home of agents. No variable of the model's providers is in its environment.
+// Program is a program that the supervisor runs like a command of an agent of Tier 1, without the guard: in the
+// sandbox, with the environment, the user and a home of agents. No variable of the model's providers is in its
+// environment.
 type Program struct {
 	// Path is the executable.
 	Path string
@@ -31,8 +32,9 @@ type Program struct {
 	// Env holds further variables. Passed names programs whose variables of the operator it gets, as the policy says.
 	Env    map[string]string
 	Passed []string
-	// Sealed programs can execute what an agent has written. They get nothing of the operator or of agents and, unless the policy
-	// grants it, no network; they can write temporary files only. On a host without the sandbox, they do not run.
+	// Sealed programs can execute what an agent has written. They get nothing of the operator or of agents and, unless
+	// the policy grants it, no network; they can write temporary files only. On a host without the sandbox, they do not
+	// run.
 	Sealed bool
 	// Limits limit the processes of a program together.
 	Limits claude.ScriptLimits
@@ -83,7 +85,8 @@ func (s *Scratch) Run(ctx context.Context, program Program) (code int, err error
 	maps.Copy(script.Env, program.Env)
 	maps.Copy(script.Env, s.passedTo(program.Passed))
 	if sandbox := script.Sandbox; sandbox != nil {
-		sandbox.Readable = append(sandbox.Readable, resolved(append(program.Readable, program.Path)...)...) // the program can be in a home
+		// the program can be in a home
+		sandbox.Readable = append(sandbox.Readable, resolved(append(program.Readable, program.Path)...)...)
 		sandbox.Writable = append(sandbox.Writable, resolved(program.Writable...)...)
 		sandbox.Executable = nil
 		if program.Executables != nil {

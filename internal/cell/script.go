@@ -27,8 +27,8 @@ type Script struct {
 	Stdout, Stderr io.Writer
 }
 
-// RunScript runs a script as an agent's would run: through the guard, in the tier's sandbox, with an agent's environment, home
-// and user. It charges and records nothing. It returns the exit code of the script.
+// RunScript runs a script as an agent's would run: through the guard, in the tier's sandbox, with an agent's
+// environment, home and user. It charges and records nothing. It returns the exit code of the script.
 func RunScript(ctx context.Context, options Options, script Script) (code int, err error) {
 	guards, err := newGuards(options)
 	if err != nil {

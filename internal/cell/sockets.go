@@ -21,11 +21,11 @@ type socketDir struct {
 	lock *filelock.Lock
 }
 
-// newSocketDir makes a directory below the system's directory for temporary files: a path below the state directory could be too
-// long for a socket.
+// newSocketDir makes a directory below the system's directory for temporary files: a path below the state directory
+// could be too long for a socket.
 //
-// newSocketDir also removes the directories that killed workers have left. Each of them would make the start of every later
-// session slower, because a sandbox hides them one by one.
+// newSocketDir also removes the directories that killed workers have left. Each of them would make the start of every
+// later session slower, because a sandbox hides them one by one.
 func newSocketDir(logger *slog.Logger) (socketDir, error) {
 	if err := sweepSocketDirs(os.TempDir()); err != nil {
 		logger.Warn("the directories of killed workers could not be removed", "error", err)
@@ -45,8 +45,8 @@ func newSocketDir(logger *slog.Logger) (socketDir, error) {
 	return socketDir{}, fmt.Errorf("lock the directory of the guard's sockets: %w", failed)
 }
 
-// socketDirTries limits the directories that newSocketDir makes: another worker that starts can take a new one for the remains of a
-// killed worker.
+// socketDirTries limits the directories that newSocketDir makes: another worker that starts can take a new one for the
+// remains of a killed worker.
 const socketDirTries = 20
 
 func lockSocketDir(path string) (dir socketDir, err error) {
@@ -86,8 +86,8 @@ func sweepSocketDirs(parent string) error {
 	return errors.Join(err, root.Close())
 }
 
-// isOwnDir reports whether a path is a directory of this process's user. Every user can make something of that name, such as a pipe or a
-// link, but cannot replace what belongs to another user.
+// isOwnDir reports whether a path is a directory of this process's user. Every user can make something of that name,
+// such as a pipe or a link, but cannot replace what belongs to another user.
 func isOwnDir(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.IsDir() {

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSocketDirsOfKilledWorkers starts a worker after others were killed. What they have left goes, and what belongs to a live one stays.
+// TestSocketDirsOfKilledWorkers starts a worker after others were killed. What they have left goes, and what belongs to
+// a live one stays.
 func TestSocketDirsOfKilledWorkers(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)

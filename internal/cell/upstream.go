@@ -38,7 +38,8 @@ func APIUpstream(options claude.Options) (upstream proxy.Options, found bool, er
 	}
 	address, err := url.Parse(access.BaseURL)
 	if err != nil || address.Host == "" || (address.Scheme != "https" && address.Scheme != "http") {
-		return proxy.Options{}, true, fmt.Errorf("ANTHROPIC_BASE_URL is %q: it must be an http or https address", access.BaseURL)
+		return proxy.Options{}, true, fmt.Errorf("ANTHROPIC_BASE_URL is %q: it must be an http or https address",
+			access.BaseURL)
 	}
 	transport, err := apiTransport(environment(options.Environ))
 	return proxy.Options{Upstream: address, Header: access.Header, Transport: transport}, true, err

@@ -17,8 +17,8 @@ type visitors struct {
 	// tree is set before begun is closed.
 	tree  claude.Tree
 	begun chan struct{}
-	// complaint is for the first visitor that is turned away. The others are not logged, because an agent decides how many
-	// there are.
+	// complaint is for the first visitor that is turned away. The others are not logged, because an agent decides how
+	// many there are.
 	complaint sync.Once
 }
 
@@ -35,7 +35,8 @@ func (v *visitors) begin(tree claude.Tree) {
 // errStranger is the guard's answer to processes that are in the tree of no or of another session.
 var errStranger = errors.New("the guard answers only the processes of its own session")
 
-// admit waits until the session's tree is known. It returns an error if no process of the tree has opened the connection.
+// admit waits until the session's tree is known. It returns an error if no process of the tree has opened the
+// connection.
 func (v *visitors) admit(ctx context.Context, connection net.Conn) error {
 	select {
 	case <-v.begun:
@@ -51,7 +52,8 @@ func (v *visitors) admit(ctx context.Context, connection net.Conn) error {
 		return nil
 	}
 	v.complaint.Do(func() {
-		v.logger.ErrorContext(ctx, "a process outside of the session has tried to ask the session's guard; it got no answer",
+		v.logger.ErrorContext(ctx, "a process outside of the session has tried to ask the session's guard; it got no "+
+			"answer",
 			"session_id", v.session, "error", err)
 	})
 	return errStranger

@@ -178,8 +178,8 @@ func (w *workspace) close() error {
 	return errors.Join(err, w.all.Close())
 }
 
-// openWorkspace sets up the workspace of a run; nil if the run has none. If that fails, for example in a read-only working directory,
-// openWorkspace returns nil, too.
+// openWorkspace sets up the workspace of a run; nil if the run has none. If that fails, for example in a read-only
+// working directory, openWorkspace returns nil, too.
 func (r *run) openWorkspace(ctx context.Context) (opened *workspace) {
 	if r.Workspace == nil {
 		return nil
@@ -189,13 +189,15 @@ func (r *run) openWorkspace(ctx context.Context) (opened *workspace) {
 		return err
 	})
 	if err != nil {
-		r.logger.WarnContext(ctx, "the agent gets no workspace", "workspace", r.Workspace.Name, "session_id", r.SessionID, "error", err)
+		r.logger.WarnContext(ctx, "the agent gets no workspace", "workspace", r.Workspace.Name, "session_id",
+			r.SessionID, "error", err)
 		return nil
 	}
 	return opened
 }
 
-// closeWorkspace removes the workspace. It puts into the result the file that the agent was asked to leave, with secrets masked.
+// closeWorkspace removes the workspace. It puts into the result the file that the agent was asked to leave, with
+// secrets masked.
 func (r *run) closeWorkspace(ctx context.Context, opened *workspace) {
 	if opened == nil {
 		r.result.LeftProblem = "there was no directory to leave it in"
@@ -211,7 +213,8 @@ func (r *run) closeWorkspace(ctx context.Context, opened *workspace) {
 		return opened.close()
 	})
 	if err != nil {
-		r.logger.WarnContext(ctx, "the workspace could not be removed", "workspace", r.Workspace.Name, "session_id", r.SessionID,
+		r.logger.WarnContext(ctx, "the workspace could not be removed", "workspace", r.Workspace.Name, "session_id",
+			r.SessionID,
 			"error", err)
 	}
 }

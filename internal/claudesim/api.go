@@ -96,7 +96,8 @@ func (a *API) serveCount(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		var request Request
 		if request, err = parseRequest(body, r.Header); err == nil {
-			if reply := a.scenario.play(request, 0); reply.Error != nil && reply.Error.Status == http.StatusUnauthorized {
+			if reply := a.scenario.play(request, 0); reply.Error != nil &&
+				reply.Error.Status == http.StatusUnauthorized {
 				writeError(w, *reply.Error)
 				return
 			}

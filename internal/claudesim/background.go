@@ -31,7 +31,8 @@ func (s *session) startBackground(call Block, input bashInput) (text string, isE
 	}()
 	s.background = append(s.background, task)
 	s.out.emit("system", event{
-		"subtype": "task_started", "task_id": task.id, "tool_use_id": call.ID, "description": input.Description, "task_type": "local_bash",
+		"subtype": "task_started", "task_id": task.id, "tool_use_id": call.ID, "description": input.Description,
+		"task_type": "local_bash",
 	})
 	return fmt.Sprintf("Command running in background with ID: %s.", task.id), false
 }
@@ -49,10 +50,15 @@ func (s *session) awaitBackground(ctx context.Context) bool {
 		return false
 	}
 	s.background = s.background[1:]
-	summary := fmt.Sprintf("Background command %q completed (exit code %d)", task.description, task.command.ProcessState.ExitCode())
-	s.out.emit("system", event{"subtype": "task_updated", "task_id": task.id, "patch": map[string]string{"status": "completed"}})
+	summary := fmt.Sprintf("Background command %q completed (exit code %d)", task.description,
+		task.command.ProcessState.ExitCode())
 	s.out.emit("system", event{
-		"subtype": "task_notification", "task_id": task.id, "tool_use_id": task.toolUseID, "status": "completed", "summary": summary,
+		"subtype": "task_updated", "task_id": task.id,
+		"patch": map[string]string{"status": "completed"},
+	})
+	s.out.emit("system", event{
+		"subtype": "task_notification", "task_id": task.id, "tool_use_id": task.toolUseID, "status": "completed",
+		"summary": summary,
 	})
 	s.emitInit()
 	s.say(userText("<task-notification>\n"+summary+"\n</task-notification>"), nil)

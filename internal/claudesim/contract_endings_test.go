@@ -26,11 +26,12 @@ func withOtherKey(place) map[string]string {
 	return map[string]string{"ANTHROPIC_API_KEY": "another-key"}
 }
 
-// endingCases cover the ways in which a model, its provider or an account says no. The driver classifies them by the fields that are
-// checked here.
+// endingCases cover the ways in which a model, its provider or an account says no. The driver classifies them by the
+// fields that are checked here.
 func endingCases() []contractCase {
 	until := time.Date(2030, 1, 28, 5, 46, 40, 0, time.UTC)
-	// The CLI's sentences and the conversation after them are for people and for the model. The driver does not depend on them.
+	// The CLI's sentences and the conversation after them are for people and for the model. The driver does not depend
+	// on them.
 	forget := func(o []observation) {
 		for i := range o {
 			for j := range o[i].Results {
@@ -135,9 +136,9 @@ func endingCases() []contractCase {
 	}
 }
 
-// thinkingCases cover the thinking of a parent: a provider accepts it only from the model, and perhaps only from the account, that has
-// written it. The CLI leaves out that of another model. It does not notice another account: the provider's refusal then begins a new
-// conversation.
+// thinkingCases cover the thinking of a parent: a provider accepts it only from the model, and perhaps only from the
+// account, that has written it. The CLI leaves out that of another model. It does not notice another account: the
+// provider's refusal then begins a new conversation.
 func thinkingCases() []contractCase {
 	thinks := claudesim.Play(claudesim.Always(claudesim.Say("looking").ThinkingFirst("hm")))
 	var cases []contractCase

@@ -174,8 +174,8 @@ func hooksFail() contractCase {
 	}
 }
 
-// hooksWithoutShell covers a hook with arguments. The CLI starts it without a shell, and without the program in place of
-// the shell.
+// hooksWithoutShell covers a hook with arguments. The CLI starts it without a shell, and without the program in place
+// of the shell.
 func hooksWithoutShell() contractCase {
 	return contractCase{
 		name: "hooks without a shell", launches: []launch{hooked(try("--session-id", idA), "hook-program", "one || exit 2")},

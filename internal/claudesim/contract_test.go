@@ -27,8 +27,9 @@ type contractCase struct {
 	endsEarly func(o []observation) bool
 }
 
-// TestContract runs every case on the stand-in of each release, and on the newest real CLI. It requires that a driver cannot distinguish
-// them. `make contract` runs it on the real CLI of each release; these are pinned, so an older one changes only with the stand-in.
+// TestContract runs every case on the stand-in of each release, and on the newest real CLI. It requires that a driver
+// cannot distinguish them. `make contract` runs it on the real CLI of each release; these are pinned, so an older one
+// changes only with the stand-in.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	for _, v := range simtest.Versions(t) {

@@ -111,8 +111,9 @@ func (s *session) askHooks(ctx context.Context, call Block) hookAnswer {
 func (s *session) askHook(ctx context.Context, h hook, call Block) hookAnswer {
 	input, rewritten := s.hookInput(call)
 	question, err := json.Marshal(map[string]any{
-		"session_id": s.id, "transcript_path": s.conversation.path, "cwd": s.shellDir, "permission_mode": s.permissions.mode,
-		"hook_event_name": "PreToolUse", "tool_name": call.Name, "tool_input": input, "tool_use_id": call.ID,
+		"session_id": s.id, "transcript_path": s.conversation.path, "cwd": s.shellDir,
+		"permission_mode": s.permissions.mode, "hook_event_name": "PreToolUse", "tool_name": call.Name,
+		"tool_input": input, "tool_use_id": call.ID,
 	})
 	if err != nil {
 		return hookAnswer{verdict: undecided}

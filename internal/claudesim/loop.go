@@ -39,7 +39,8 @@ const reasonAPIError = "api_error"
 const maxMismatches = 5
 
 // enforceNotice is the message to a model that answered without structured output.
-const enforceNotice = "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this request. Call this tool now."
+const enforceNotice = "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this request. " +
+	"Call this tool now."
 
 // crashError is a scripted crash of the process.
 type crashError struct{ Crash }
@@ -83,8 +84,8 @@ const (
 // maxCuts is the number of answers in a row that are cut after which the run fails.
 const maxCuts = 4
 
-// cut handles an answer that a refusal or its size has cut. It returns nil and false if the answer is whole. If the model is asked
-// again, again is true.
+// cut handles an answer that a refusal or its size has cut. It returns nil and false if the answer is whole. If the
+// model is asked again, again is true.
 func (s *session) cut() (end *outcome, again bool) {
 	s.cuts++
 	switch s.stopReason {
@@ -93,7 +94,10 @@ func (s *session) cut() (end *outcome, again bool) {
 			s.say(userText(safeguardNotice), event{"isSynthetic": true})
 			return nil, true
 		}
-		s.out.emit("system", event{"subtype": "model_refusal_no_fallback", "api_refusal_category": nil, "api_refusal_explanation": nil})
+		s.out.emit("system", event{
+			"subtype": "model_refusal_no_fallback", "api_refusal_category": nil,
+			"api_refusal_explanation": nil,
+		})
 		end = s.fails("API Error: the model can't help with this.", "invalid_request", reasonAPIError)
 		end.stopReason = StopRefusal
 		return end, false
@@ -102,7 +106,8 @@ func (s *session) cut() (end *outcome, again bool) {
 			s.say(userText(cutNotice), event{"isSynthetic": true})
 			return nil, true
 		}
-		end = s.fails("API Error: Claude's response exceeded the output token maximum.", "max_output_tokens", reasonAPIError)
+		end = s.fails("API Error: Claude's response exceeded the output token maximum.", "max_output_tokens",
+			reasonAPIError)
 		return end, false
 	}
 	s.cuts = 0
@@ -165,7 +170,8 @@ func (s *session) structuredOutput(call Block) *outcome {
 	if problem == "" {
 		s.say(toolResult(call, "Structured output provided successfully", false), event{})
 		return &outcome{
-			subtype: subtypeSuccess, reason: "completed", text: string(call.Input), structured: call.Input, stopReason: stopToolUse,
+			subtype: subtypeSuccess, reason: "completed", text: string(call.Input), structured: call.Input,
+			stopReason: stopToolUse,
 		}
 	}
 	problem = "Output does not match required schema: " + problem

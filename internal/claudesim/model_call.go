@@ -92,7 +92,8 @@ func (s *session) receive(request Request, reply Reply) (Message, error) {
 func withContent(message wireMessage, block map[string]any) map[string]any {
 	return map[string]any{
 		"id": message.ID, "type": message.Type, "role": message.Role, "model": message.Model,
-		"content": []map[string]any{block}, "stop_reason": message.StopReason, "stop_sequence": nil, "usage": message.Usage,
+		"content": []map[string]any{block}, "stop_reason": message.StopReason, "stop_sequence": nil,
+		"usage": message.Usage,
 	}
 }
 
@@ -125,8 +126,8 @@ func (s *session) emitStream(events ...streamEvent) {
 	}
 }
 
-// retry reports whether another attempt follows after the error e. If so, retry prints an announcement, except after the
-// statuses 400 and 404.
+// retry reports whether another attempt follows after the error e. If so, retry prints an announcement, except after
+// the statuses 400 and 404.
 func (s *session) retry(e APIError, attempt int) bool {
 	limit := s.maxRetries()
 	switch {
@@ -219,8 +220,8 @@ func (s *session) apiFailed(e APIError) *outcome {
 	return end
 }
 
-// emitLimit says that a limit of the account is used up, and whether the account pays for what it uses beyond it. The CLI says so only for
-// the accounts of a subscription.
+// emitLimit says that a limit of the account is used up, and whether the account pays for what it uses beyond it. The
+// CLI says so only for the accounts of a subscription.
 func (s *session) emitLimit(until int64, kind string, credits bool) {
 	if s.env["CLAUDE_CODE_OAUTH_TOKEN"] != "" {
 		s.out.emit("rate_limit_event", event{"rate_limit_info": map[string]any{
@@ -229,7 +230,8 @@ func (s *session) emitLimit(until int64, kind string, credits bool) {
 	}
 }
 
-// fails prints the message that the CLI shows instead of the model's message, with the class of the error. It returns the outcome.
+// fails prints the message that the CLI shows instead of the model's message, with the class of the error. It returns
+// the outcome.
 func (s *session) fails(sentence, class, reason string) *outcome {
 	text := Block{Type: BlockText, Text: sentence}
 	message := newWireMessage(Request{Model: "<synthetic>", Messages: s.conversation.messages}, []Block{text}, Usage{})

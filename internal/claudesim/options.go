@@ -50,7 +50,10 @@ func readOptions(args []string, stdin string, r release) (options, error) {
 		o.prompt = stdin
 	}
 	checkIDs := func(*arguments) error { return o.checkIDs(r) }
-	for _, check := range []func(*arguments) error{o.readNumbers, checkIDs, o.checkOutput, o.readSchema, o.checkPrompt} {
+	for _, check := range []func(*arguments) error{
+		o.readNumbers, checkIDs, o.checkOutput, o.readSchema,
+		o.checkPrompt,
+	} {
 		if err := check(a); err != nil {
 			return options{}, err
 		}
@@ -61,11 +64,13 @@ func readOptions(args []string, stdin string, r release) (options, error) {
 func (o *options) readNumbers(a *arguments) error {
 	turns, err := strconv.Atoi(a.value("--max-turns"))
 	if err != nil && a.has("--max-turns") {
-		return refusef("error: option '--max-turns <turns>' argument '%s' is invalid. must be a number", a.value("--max-turns"))
+		return refusef("error: option '--max-turns <turns>' argument '%s' is invalid. must be a number",
+			a.value("--max-turns"))
 	}
 	budget, err := strconv.ParseFloat(a.value("--max-budget-usd"), 64)
 	if err != nil && a.has("--max-budget-usd") {
-		return refusef("error: option '--max-budget-usd <amount>' argument '%s' is invalid", a.value("--max-budget-usd"))
+		return refusef("error: option '--max-budget-usd <amount>' argument '%s' is invalid",
+			a.value("--max-budget-usd"))
 	}
 	o.maxTurns, o.maxBudgetUSD = turns, budget
 	return nil

@@ -27,7 +27,8 @@ func (m Match) holds(r Request) bool {
 		return false
 	}
 	return strings.Contains(r.Model, m.Model) && strings.Contains(r.Prompt(), m.Prompt) &&
-		strings.Contains(r.System, m.System) && strings.Contains(r.first(), m.First) && !slices.ContainsFunc(m.NoTools, r.Offers)
+		strings.Contains(r.System, m.System) && strings.Contains(r.first(), m.First) &&
+		!slices.ContainsFunc(m.NoTools, r.Offers)
 }
 
 // play returns the reply to one attempt at request r. The first attempt has the number 0. If no turn answers r, the

@@ -25,8 +25,8 @@ func Launches(dir string) ([]Launch, error) {
 	return readLines[Launch](filepath.Join(dir, launchesFile))
 }
 
-// Start is one start of the stand-in. It is recorded before the stand-in does anything else, so it also tells of a process that was
-// killed before it had read its prompt.
+// Start is one start of the stand-in. It is recorded before the stand-in does anything else, so it also tells of a
+// process that was killed before it had read its prompt.
 type Start struct {
 	PID  int      `json:"pid"`
 	Args []string `json:"args"`

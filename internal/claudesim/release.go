@@ -49,8 +49,8 @@ func (p price) cost(u Usage) float64 {
 func oldRelease() release {
 	return release{
 		version: VersionOld, cutsOverspent: true,
-		idWithoutFork: "Error: --session-id can only be used with --continue or --resume if --fork-session is also specified.",
-		shellOptions:  "{ shopt -u extglob || setopt NO_EXTENDED_GLOB NO_BARE_GLOB_QUAL; }",
+		idWithoutFork: "Error: --session-id can only be used with --continue or --resume if --fork-session is also " +
+			"specified.", shellOptions: "{ shopt -u extglob || setopt NO_EXTENDED_GLOB NO_BARE_GLOB_QUAL; }",
 		models: []model{
 			{"haiku", "claude-haiku-4-5-20251001", 200_000, 32_000, price{1, 5, 0.1, 1.25}},
 			{"sonnet", "claude-sonnet-5-5", 1_000_000, 128_000, price{2, 10, 0.2, 2.5}},
@@ -63,8 +63,8 @@ func newRelease() release {
 	return release{
 		version: VersionNew, reportsOwn: true, quietRetries: 5, warnsOfHooks: true,
 		idWithoutFork: "Error: --session-id with --continue or --resume also needs --fork-session.",
-		shellOptions: `{ \builtin shopt -u extglob || \builtin setopt NO_EXTENDED_GLOB NO_BARE_GLOB_QUAL NO_BRACE_CCL ` +
-			`NO_MAGIC_EQUAL_SUBST NO_EQUALS; }`,
+		shellOptions: `{ \builtin shopt -u extglob || \builtin setopt NO_EXTENDED_GLOB NO_BARE_GLOB_QUAL ` +
+			`NO_BRACE_CCL NO_MAGIC_EQUAL_SUBST NO_EQUALS; }`,
 		models: []model{
 			{"haiku", "claude-haiku-5-5", 1_000_000, 128_000, price{0.1, 0.5, 0.01, 0.125}},
 			{"sonnet", "claude-sonnet-5-5", 1_000_000, 128_000, price{2, 10, 0.1, 2.5}},
@@ -73,9 +73,9 @@ func newRelease() release {
 	}
 }
 
-// Nearest returns the release that behaves most like a CLI of another version: the newest release that is not newer than
-// number. For a version older than all releases, Nearest returns the oldest release. Nearest fails if number is not a
-// version number.
+// Nearest returns the release that behaves most like a CLI of another version: the newest release that is not newer
+// than number. For a version older than all releases, Nearest returns the oldest release. Nearest fails if number is
+// not a version number.
 func Nearest(number string) (Version, error) {
 	asked, err := parseNumber(number)
 	if err != nil {

@@ -3,12 +3,12 @@ package claudesim
 // The messages that the CLI adds to a resumed conversation.
 const (
 	noResponse     = "No response requested."
-	outcomeUnknown = "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. " +
-		"Check whether it took effect before relying on it or running it again.]"
+	outcomeUnknown = "[Tool call interrupted: the session ended before this call's result was recorded, so its " +
+		"outcome is unknown. Check whether it took effect before relying on it or running it again.]"
 )
 
-// repair prepares a loaded conversation for the next prompt in the same way as the CLI. If tool calls in the last message
-// have no results, repair adds results. If the user wrote the last message, repair adds an answer.
+// repair prepares a loaded conversation for the next prompt in the same way as the CLI. If tool calls in the last
+// message have no results, repair adds results. If the user wrote the last message, repair adds an answer.
 func (c *conversation) repair() {
 	if len(c.messages) == 0 {
 		return
@@ -26,7 +26,10 @@ func (c *conversation) repairCalls(last Message) {
 	answer := Message{Role: RoleUser}
 	for _, block := range last.Blocks {
 		if block.Type == BlockToolUse {
-			answer.Blocks = append(answer.Blocks, Block{Type: BlockToolResult, ID: block.ID, Text: outcomeUnknown, IsError: true})
+			answer.Blocks = append(answer.Blocks, Block{
+				Type: BlockToolResult, ID: block.ID, Text: outcomeUnknown,
+				IsError: true,
+			})
 		}
 	}
 	if answer.Blocks != nil {

@@ -139,7 +139,8 @@ func (r Request) Prompts() []string {
 	return prompts
 }
 
-// ToolResults returns the texts of all tool results of the conversation, in order, without the reminders that the CLI adds.
+// ToolResults returns the texts of all tool results of the conversation, in order, without the reminders that the CLI
+// adds.
 func (r Request) ToolResults() []string {
 	var results []string
 	for _, message := range r.Messages {

@@ -63,16 +63,18 @@ type Reply struct {
 	// does not offer this tool, the reply omits the call. If the reply then has no other content, its text is the JSON
 	// object.
 	Structured any `json:"structured,omitempty"`
-	// Stop is the API's reason for the end of the answer, if it is not that the model has finished: StopRefusal or StopMaxTokens.
+	// Stop is the API's reason for the end of the answer, if it is not that the model has finished: StopRefusal or
+	// StopMaxTokens.
 	Stop string `json:"stop,omitempty"`
-	// CreditsUntil reports that a limit of the account is used up until then, in seconds since 1970, and that the account pays for this
-	// answer beyond it; 0 if not.
+	// CreditsUntil reports that a limit of the account is used up until then, in seconds since 1970, and that the
+	// account pays for this answer beyond it; 0 if not.
 	CreditsUntil int64 `json:"credits_until,omitempty"`
 	// Usage is the token usage of this call; nil means DefaultUsage.
 	Usage *Usage `json:"usage,omitempty"`
 	// Delay is the pause before the answer.
 	Delay Duration `json:"delay,omitempty"`
-	// PieceDelay streams each block in pieces of a few words, with this pause before each piece; 0 streams it in one piece.
+	// PieceDelay streams each block in pieces of a few words, with this pause before each piece; 0 streams it in one
+	// piece.
 	PieceDelay Duration `json:"piece_delay,omitempty"`
 	// Error replaces the answer. Error.Times is the number of attempts that get the error.
 	Error *APIError `json:"error,omitempty"`
@@ -119,7 +121,9 @@ const (
 // Statuses of an APIError that are no HTTP status.
 const (
 	StatusRefused = -1 // the connection is closed without an answer
-	StatusNoLogin = -2 // the stand-in has no credentials, and does not call the API; the real CLI must be started without any
+	// StatusNoLogin: the stand-in has no credentials, and does not call the API; the real CLI must be started without
+	// any
+	StatusNoLogin = -2
 )
 
 // PromptTooLong is the API's message for a conversation that exceeds the model's window.

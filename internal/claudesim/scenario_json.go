@@ -45,7 +45,8 @@ func (s Scenario) Validate() error {
 	var problems []error
 	if known := []Version{"", VersionOld, VersionNew}; !slices.Contains(known, s.Version) {
 		problems = append(problems, fmt.Errorf(
-			"scenario: version %q is not %s or %s; to report another one set claimed_version", s.Version, VersionOld, VersionNew))
+			"scenario: version %q is not %s or %s; to report another one set claimed_version", s.Version, VersionOld,
+			VersionNew))
 	}
 	if len(s.Turns) == 0 {
 		problems = append(problems, errors.New("scenario: there are no turns"))
@@ -111,7 +112,8 @@ func (r Reply) problems() []error {
 
 func (f Fault) problems() []error {
 	var problems []error
-	if points := []HangPoint{"", HangAtStart, HangAfterInit, HangAfterReply, HangAfterResult}; !slices.Contains(points, f.Hang) {
+	if points := []HangPoint{"", HangAtStart, HangAfterInit, HangAfterReply, HangAfterResult}; !slices.Contains(points,
+		f.Hang) {
 		problems = append(problems, fmt.Errorf("fault: hang %q is not one of %q", f.Hang, points[1:]))
 	}
 	if modes := []CostMode{"", CostCumulative, CostPerProcess}; !slices.Contains(modes, f.Cost) {

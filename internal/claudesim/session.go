@@ -41,8 +41,8 @@ type session struct {
 
 func newSession(p *program, o options, c *conversation) *session {
 	s := &session{
-		program: p, options: o, id: c.id, shellDir: p.dir, conversation: c, model: p.release.model(o.model), started: time.Now(),
-		ledger: newLedger(p.release, c.cost),
+		program: p, options: o, id: c.id, shellDir: p.dir, conversation: c, model: p.release.model(o.model),
+		started: time.Now(), ledger: newLedger(p.release, c.cost),
 	}
 	first := s.request()
 	first.Messages = append(slices.Clone(first.Messages), userText(o.prompt))

@@ -54,19 +54,26 @@ func toolResult(call Block, text string, isError bool) Message {
 
 // deny denies a call that no rule grants.
 func (s *session) deny(call Block) {
-	text := fmt.Sprintf("Permission to use %s has been denied because Claude Code is running in don't ask mode.", call.Name)
+	text := fmt.Sprintf("Permission to use %s has been denied because Claude Code is running in don't ask mode.",
+		call.Name)
 	s.announceDenial(call, text)
 	s.reject(call, text)
 }
 
 // announceDenial prints an event about a denied call.
 func (s *session) announceDenial(call Block, text string) {
-	s.out.emit("system", event{"subtype": "permission_denied", "tool_name": call.Name, "tool_use_id": call.ID, "message": text})
+	s.out.emit("system", event{
+		"subtype": "permission_denied", "tool_name": call.Name, "tool_use_id": call.ID,
+		"message": text,
+	})
 }
 
 // reject sends the reason of a denial to the model. It also adds the call to the denials in the next result.
 func (s *session) reject(call Block, text string) {
-	s.denials = append(s.denials, map[string]any{"tool_name": call.Name, "tool_use_id": call.ID, "tool_input": call.Input})
+	s.denials = append(s.denials, map[string]any{
+		"tool_name": call.Name, "tool_use_id": call.ID,
+		"tool_input": call.Input,
+	})
 	s.say(toolResult(call, text, true), event{"tool_use_result": "Error: " + text})
 }
 

@@ -70,8 +70,8 @@ func noConversation(id string) error {
 	if uuid.Validate(id) == nil {
 		return missingError{refusal("No conversation found with session ID: " + id)}
 	}
-	return missingError{refusal("Error: --resume requires a valid session ID or session title when used with --print. " +
-		"Usage: claude -p --resume <session-id|title>. Provided value " + strconv.Quote(id) +
+	return missingError{refusal("Error: --resume requires a valid session ID or session title when used with " +
+		"--print. Usage: claude -p --resume <session-id|title>. Provided value " + strconv.Quote(id) +
 		" is not a UUID and does not match any session title.")}
 }
 

@@ -26,10 +26,12 @@ type AdmissionRequest struct {
 	ChainSpentUSD float64 `json:"chain_spent_usd"`
 	// Force overrides the cooldowns and the limit of the account. Only an operator sets Force.
 	Force bool `json:"force,omitempty"`
-	// Correction reports that the session corrects what its chain has committed, or goes on after a limit of the account. It is not delayed
-	// by cooldowns, which the chain's own repair has started. Each restart of a service is still charged.
+	// Correction reports that the session corrects what its chain has committed, or goes on after a limit of the
+	// account. It is not delayed by cooldowns, which the chain's own repair has started. Each restart of a service is
+	// still charged.
 	Correction bool `json:"correction,omitempty"`
-	// Passes lists the rules that an operator has overridden at a gate: the cooldown, the escalation limit, the limit of the account.
+	// Passes lists the rules that an operator has overridden at a gate: the cooldown, the escalation limit, the limit
+	// of the account.
 	Passes []Rule `json:"passes,omitempty"`
 	// Incidents holds the IDs of the incidents that the chain works on, as far as its workflow knows them.
 	Incidents []string `json:"incidents,omitempty"`
@@ -37,18 +39,18 @@ type AdmissionRequest struct {
 	Actor string `json:"actor,omitempty"`
 	// WaitingSince is the time at which the chain began to wait for admission; zero if it has not waited.
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
-	// Previous is the conversation ID of the chain's previous session; empty for the first session. That session must be
-	// recorded and closed.
+	// Previous is the conversation ID of the chain's previous session; empty for the first session. That session must
+	// be recorded and closed.
 	Previous string `json:"previous,omitempty"`
-	// Parent is the conversation ID of the session's parent; empty if the parent is unknown or has no record. ParentChain
-	// is the chain of the parent; empty for the chain of the request. The number of a record is not enough: after the
-	// records were restored from a backup, another record can have the same number.
+	// Parent is the conversation ID of the session's parent; empty if the parent is unknown or has no record.
+	// ParentChain is the chain of the parent; empty for the chain of the request. The number of a record is not enough:
+	// after the records were restored from a backup, another record can have the same number.
 	Parent      string `json:"parent,omitempty"`
 	ParentChain string `json:"parent_chain,omitempty"`
 }
 
-// Repairs reports whether policy permits the session to change services. Dry runs, rechecks, handoffs, authors and Tier 1
-// must not change any service, so their admission depends only on the budgets.
+// Repairs reports whether policy permits the session to change services. Dry runs, rechecks, handoffs, authors and Tier
+// 1 must not change any service, so their admission depends only on the budgets.
 func (r AdmissionRequest) Repairs(policy Policy) bool {
 	return r.Tier >= TierSafeRepair && (r.Purpose == PurposeTier || r.Purpose == PurposeContinuation) && !policy.DryRun
 }
@@ -60,8 +62,9 @@ func (r AdmissionRequest) overrides(rule Rule) bool {
 
 // AdmissionFacts holds facts from the records on which an admission depends. The facts are read in one transaction.
 type AdmissionFacts struct {
-	// LimitedUntil is the end of the limit of the account at the model's provider, if a session has met that limit; zero if no limit that
-	// concerns the session's model is known to be used up. LimitedModel names the models that it concerns; empty for all.
+	// LimitedUntil is the end of the limit of the account at the model's provider, if a session has met that limit;
+	// zero if no limit that concerns the session's model is known to be used up. LimitedModel names the models that it
+	// concerns; empty for all.
 	LimitedUntil time.Time `json:"limited_until,omitzero"`
 	LimitedModel string    `json:"limited_model,omitempty"`
 	// DaySpentUSD is the cost of the ended sessions of this day (UTC). A session with unknown cost counts with its
@@ -99,8 +102,8 @@ type BusyService struct {
 // Admission is the answer to an AdmissionRequest.
 type Admission struct {
 	Granted bool `json:"granted"`
-	// BudgetUSD is the session's budget in US dollars. It is 0, no cap, only if neither the session nor its chain nor the day
-	// has a budget.
+	// BudgetUSD is the session's budget in US dollars. It is 0, no cap, only if neither the session nor its chain nor
+	// the day has a budget.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
 	// Forced reports whether the request was granted only because an operator overrode the cooldowns or the escalation
 	// limit.
@@ -143,8 +146,9 @@ type IncidentBrief struct {
 	Healed []Incident `json:"healed,omitempty"`
 }
 
-// Admit grants or refuses request. It checks in this order: the limit of the account, the budget of the chain, the budget of the day, the
-// conversations of a person, cooldowns, services that other chains are repairing, and the escalation limit.
+// Admit grants or refuses request. It checks in this order: the limit of the account, the budget of the chain, the
+// budget of the day, the conversations of a person, cooldowns, services that other chains are repairing, and the
+// escalation limit.
 func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admission {
 	limited := admitAccount(policy, request, facts)
 	if limited != nil && !request.overrides(RuleAccountLimit) {
@@ -177,7 +181,8 @@ func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admiss
 	return granted
 }
 
-// admitAccount refuses every session that the limit of the account concerns until that limit ends, because it would end at once.
+// admitAccount refuses every session that the limit of the account concerns until that limit ends, because it would end
+// at once.
 func admitAccount(policy Policy, request AdmissionRequest, facts AdmissionFacts) *Admission {
 	if !facts.LimitedUntil.After(request.At) {
 		return nil
@@ -192,14 +197,15 @@ func admitAccount(policy Policy, request AdmissionRequest, facts AdmissionFacts)
 	return refusal
 }
 
-// limitReason describes the limit of the account, for all models or for those with a word in their names. It is the same for all sessions,
-// so that people are told once.
+// limitReason describes the limit of the account, for all models or for those with a word in their names. It is the
+// same for all sessions, so that people are told once.
 func limitReason(until time.Time, model string) string {
 	of, session := "", "no session"
 	if model != "" {
 		of, session = " for "+plaintext.Line(model), "no session with it"
 	}
-	return fmt.Sprintf("the limit of the account%s at the model's provider is used up, and %s starts before its end at %s",
+	return fmt.Sprintf("the limit of the account%s at the model's provider is used up, and %s starts before its end "+
+		"at %s",
 		of, session, until.UTC().Format(time.RFC3339))
 }
 
@@ -207,19 +213,19 @@ func limitReason(until time.Time, model string) string {
 // budget is often a rounding error of float addition.
 const minBudgetUSD = 0.001
 
-// minBudgetShare is the smallest part of a session's own budget with which it starts on the rest of another. With less, a
-// session most likely ends without a result, which would look like a failure.
+// minBudgetShare is the smallest part of a session's own budget with which it starts on the rest of another. With less,
+// a session most likely ends without a result, which would look like a failure.
 const minBudgetShare = 0.1
 
 const day = 24 * time.Hour
 
-// uncappedShare is the part of what is left of a day's budget that a session without a cap reserves. The day's budget holds,
-// so this part is also the most that the session can spend. It is a quarter, so that work has room, and others can still
-// start beside it: four such sessions leave a third.
+// uncappedShare is the part of what is left of a day's budget that a session without a cap reserves. The day's budget
+// holds, so this part is also the most that the session can spend. It is a quarter, so that work has room, and others
+// can still start beside it: four such sessions leave a third.
 const uncappedShare = 0.25
 
-// leastUSD returns the least rest of a limit with which a session starts, in US dollars. The argument budget is the session's
-// own budget; 0 if it has no cap. Less than a tenth of the budget most likely ends without a result.
+// leastUSD returns the least rest of a limit with which a session starts, in US dollars. The argument budget is the
+// session's own budget; 0 if it has no cap. Less than a tenth of the budget most likely ends without a result.
 func leastUSD(limit, budget float64) float64 {
 	if budget == 0 {
 		budget = uncappedShare * limit
@@ -227,11 +233,11 @@ func leastUSD(limit, budget float64) float64 {
 	return max(minBudgetUSD, minBudgetShare*min(budget, limit))
 }
 
-// admitSpending returns the session's budget: the smallest of its own budget and the remaining budgets of the chain and of the
-// day. A session without a cap gets what is left of the chain's budget, because a chain runs one session at a time, or a part
-// of what is left of the day's (see uncappedShare). If too little is left, admitSpending returns a refusal. If enough is left
-// without the reservations of running sessions, the refusal holds the time of the next attempt. Running sessions seldom spend
-// their whole reservations.
+// admitSpending returns the session's budget: the smallest of its own budget and the remaining budgets of the chain and
+// of the day. A session without a cap gets what is left of the chain's budget, because a chain runs one session at a
+// time, or a part of what is left of the day's (see uncappedShare). If too little is left, admitSpending returns a
+// refusal. If enough is left without the reservations of running sessions, the refusal holds the time of the next
+// attempt. Running sessions seldom spend their whole reservations.
 func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts) (budget float64, refusal *Admission) {
 	own := policy.For(request.Tier).BudgetUSD
 	budget = own
@@ -289,8 +295,11 @@ func admitCooldown(policy Policy, request AdmissionRequest, facts AdmissionFacts
 		}
 		first = earlier(first, at)
 	}
-	refusal := &Admission{Rule: RuleCooldown, EndsAt: first, Reason: fmt.Sprintf("%s may not repair %s now: its cooldown is not over",
-		request.Tier, strings.Join(request.Services, ", "))}
+	refusal := &Admission{
+		Rule: RuleCooldown, EndsAt: first,
+		Reason: fmt.Sprintf("%s may not repair %s now: its cooldown is not over",
+			request.Tier, strings.Join(request.Services, ", ")),
+	}
 	if !first.IsZero() && !first.After(request.deadline(policy)) {
 		refusal.WaitUntil = first
 	}
@@ -313,7 +322,8 @@ func admitExclusion(policy Policy, request AdmissionRequest, facts AdmissionFact
 		return nil
 	}
 	return &Admission{
-		Rule: RuleServiceBusy, Reason: facts.Busy[0].reason(request), WaitUntil: request.nextPoll(policy), EndsAt: request.At,
+		Rule: RuleServiceBusy, Reason: facts.Busy[0].reason(request), WaitUntil: request.nextPoll(policy),
+		EndsAt: request.At,
 	}
 }
 
@@ -324,9 +334,11 @@ func (b BusyService) reason(request AdmissionRequest) string {
 	case b.Service != "" && len(request.Services) > 0:
 		return fmt.Sprintf("%s may not repair %s now: chain %s is at it", request.Tier, b.Service, b.ChainID)
 	case b.Service != "":
-		return fmt.Sprintf("%s may not repair now, because it %s: chain %s is at %s", request.Tier, all, b.ChainID, b.Service)
+		return fmt.Sprintf("%s may not repair now, because it %s: chain %s is at %s", request.Tier, all, b.ChainID,
+			b.Service)
 	case len(request.Services) > 0:
-		return fmt.Sprintf("%s may not repair %s now: chain %s %s", request.Tier, strings.Join(request.Services, ", "), b.ChainID, all)
+		return fmt.Sprintf("%s may not repair %s now: chain %s %s", request.Tier, strings.Join(request.Services, ", "),
+			b.ChainID, all)
 	default:
 		return fmt.Sprintf("%s may not repair now, because it names no service: chain %s repairs and names none either",
 			request.Tier, b.ChainID)

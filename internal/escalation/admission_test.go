@@ -159,8 +159,8 @@ func TestAdmissionReasons(t *testing.T) {
 	}
 }
 
-// TestAdmissionReasonsWithoutServices checks the reasons if the chain names no service, or if the chain that holds it up names
-// no service.
+// TestAdmissionReasonsWithoutServices checks the reasons if the chain names no service, or if the chain that holds it
+// up names no service.
 func TestAdmissionReasonsWithoutServices(t *testing.T) {
 	t.Parallel()
 	for want, tt := range map[string]struct{ requested, busy string }{
@@ -266,8 +266,8 @@ func anyOpen(request escalation.AdmissionRequest, facts escalation.AdmissionFact
 	return false
 }
 
-// TestUncappedSessions opens sessions without a cap beside each other. None reserves the rest of the day, and none starts on
-// less than a session can work with.
+// TestUncappedSessions opens sessions without a cap beside each other. None reserves the rest of the day, and none
+// starts on less than a session can work with.
 func TestUncappedSessions(t *testing.T) {
 	t.Parallel()
 	policy := escalation.Policy{Tiers: make([]escalation.TierPolicy, 3), DayBudgetUSD: 10}
@@ -296,8 +296,9 @@ func TestUncappedSessions(t *testing.T) {
 	}
 }
 
-// TestReservationsStayWithinTheDay draws a day: sessions with and without caps start and end in any order, at any cost. What is
-// spent and reserved never exceeds the budget by more than a session has overspent its own, and what is refused says why.
+// TestReservationsStayWithinTheDay draws a day: sessions with and without caps start and end in any order, at any cost.
+// What is spent and reserved never exceeds the budget by more than a session has overspent its own, and what is refused
+// says why.
 func TestReservationsStayWithinTheDay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// CallDecision records the guard's decision on one tool call of an agent. With these records people can later see all calls of
-// an agent, including the denied calls.
+// CallDecision records the guard's decision on one tool call of an agent. With these records people can later see all
+// calls of an agent, including the denied calls.
 type CallDecision struct {
 	ChainID   string `json:"chain_id"`
 	SessionID string `json:"session_id"`
-	// Call is the CLI's ID of the call. If the decision is on a program that the call started, # and a number follow. The
-	// records keep one decision for each value.
+	// Call is the CLI's ID of the call. If the decision is on a program that the call started, # and a number follow.
+	// The records keep one decision for each value.
 	Call string    `json:"call"`
 	Tier Tier      `json:"tier"`
 	At   time.Time `json:"at"`

@@ -42,12 +42,12 @@ var careAfter = map[Outcome]struct {
 	OutcomeOverridden: {CareAccepted, map[Rule]Care{RuleIssues: CareIgnored}},
 	OutcomeAborted:    {CareNone, map[Rule]Care{RuleIssues: CareIgnored, RuleGateExpired: CareAsked}},
 	OutcomeNeedsHuman: {CareAsked, map[Rule]Care{
-		RuleIssues: CareIgnored, RuleCooldown: CareNone, RuleServiceBusy: CareNone, RuleEscalationLimit: CareNone, RuleDayBudget: CareNone,
-		RuleAccountLimit: CareNone, RuleProviderAway: CareNone,
+		RuleIssues: CareIgnored, RuleCooldown: CareNone, RuleServiceBusy: CareNone, RuleEscalationLimit: CareNone,
+		RuleDayBudget: CareNone, RuleAccountLimit: CareNone, RuleProviderAway: CareNone,
 	}},
 	OutcomeFailed: {CareAsked, map[Rule]Care{
-		"": CareNone, RuleIssues: CareIgnored, RuleCooldown: CareNone, RuleServiceBusy: CareNone, RuleEscalationLimit: CareNone,
-		RuleDayBudget: CareNone, RuleAccountLimit: CareNone, RuleProviderAway: CareNone,
+		"": CareNone, RuleIssues: CareIgnored, RuleCooldown: CareNone, RuleServiceBusy: CareNone,
+		RuleEscalationLimit: CareNone, RuleDayBudget: CareNone, RuleAccountLimit: CareNone, RuleProviderAway: CareNone,
 	}},
 }
 
@@ -91,9 +91,9 @@ func (i *Incident) ended(chains []IncidentChain, at time.Time) (latest IncidentC
 }
 
 // Handler returns the chain that takes care of the incident at a given time, other than the chain in except. If no such
-// chain takes care of the incident, Handler returns false. A chain that works comes before the chain that ended last; of
-// several that work, the one that is ahead of the others counts. A chain that has ended stops taking care when the incident
-// becomes worse or comes back.
+// chain takes care of the incident, Handler returns false. A chain that works comes before the chain that ended last;
+// of several that work, the one that is ahead of the others counts. A chain that has ended stops taking care when the
+// incident becomes worse or comes back.
 func (i *Incident) Handler(except ChainRun, at time.Time) (IncidentChain, bool) {
 	var others []IncidentChain
 	for _, chain := range i.Chains {
@@ -119,17 +119,17 @@ func (i *Incident) unchangedSince(ended IncidentChain) bool {
 	return !i.WorseAt.After(ended.At) && !ended.At.Before(i.ReturnedAt)
 }
 
-// maxRunsListed limits the runs of one workflow ID that an incident lists because they have a say. A chain that looks leaves out
-// its own run.
+// maxRunsListed limits the runs of one workflow ID that an incident lists because they have a say. A chain that looks
+// leaves out its own run.
 const maxRunsListed = 2
 
-// maxSaysListed limits the workflow IDs that an incident lists because they have a say. A chain that looks leaves out its own, and
-// that of its parent.
+// maxSaysListed limits the workflow IDs that an incident lists because they have a say. A chain that looks leaves out
+// its own, and that of its parent.
 const maxSaysListed = 3
 
 // Shorten limits the list of the incident's chains. It keeps each chain on which a decision can depend: those that
-// repair, those that have a say, and the highest tier that was tried. So all decisions are the same as with the whole list,
-// whichever chain asks. Of the rest, it keeps the latest ones, and prefers those that have tried something.
+// repair, those that have a say, and the highest tier that was tried. So all decisions are the same as with the whole
+// list, whichever chain asks. Of the rest, it keeps the latest ones, and prefers those that have tried something.
 func (i *Incident) Shorten() {
 	keep := make([]bool, len(i.Chains))
 	var active, ended []int
@@ -164,8 +164,8 @@ func (i *Incident) Shorten() {
 	i.Chains = listed
 }
 
-// keepLatest keeps the latest of the chains that have ended, up to MaxIncidentChains with those that are kept already. It prefers
-// those that have tried something. The argument ended lists the latest one first.
+// keepLatest keeps the latest of the chains that have ended, up to MaxIncidentChains with those that are kept already.
+// It prefers those that have tried something. The argument ended lists the latest one first.
 func (i *Incident) keepLatest(ended []int, keep []bool) {
 	kept := 0
 	for _, n := range ended {
@@ -182,8 +182,8 @@ func (i *Incident) keepLatest(ended []int, keep []bool) {
 	}
 }
 
-// compareActive orders chains that have not ended: those that repair, then those that wait, then those that look; of each, the
-// one that is ahead first.
+// compareActive orders chains that have not ended: those that repair, then those that wait, then those that look; of
+// each, the one that is ahead first.
 func (c *IncidentChain) compareActive(other *IncidentChain) int {
 	order := []ChainStatus{ChainRepairing, ChainWaiting, ChainLooking}
 	byStatus := cmp.Compare(slices.Index(order, c.Status), slices.Index(order, other.Status))
@@ -198,8 +198,8 @@ func (c *IncidentChain) compareActive(other *IncidentChain) int {
 	return 0
 }
 
-// keepSays keeps, of the ended chains, those that can decide who takes care of the incident. The argument ended holds their
-// indexes, latest first.
+// keepSays keeps, of the ended chains, those that can decide who takes care of the incident. The argument ended holds
+// their indexes, latest first.
 func (i *Incident) keepSays(ended []int, keep []bool) {
 	runs := map[string]int{}
 	var asked [TierFullRepair + 1]bool // the latest chain for each highest tier that asked for a person

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCareAfterTheEnd checks every outcome with every rule. The table of the test lists the combinations in which someone
-// takes care, or in which the chain has no say. After any other end, the next look repairs the fault.
+// TestCareAfterTheEnd checks every outcome with every rule. The table of the test lists the combinations in which
+// someone takes care, or in which the chain has no say. After any other end, the next look repairs the fault.
 func TestCareAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	rules := []Rule{
@@ -74,8 +74,8 @@ func TestCareBeforeTheEnd(t *testing.T) {
 	require.Equal(t, CareIgnored, until.care("", incidentNoon.Add(lateEnd)))
 }
 
-// TestLatestChainIsTheOneThatEndedLast checks that an override on Wednesday counts for more than an abort on Tuesday, even if the
-// aborted chain met the incident later.
+// TestLatestChainIsTheOneThatEndedLast checks that an override on Wednesday counts for more than an abort on Tuesday,
+// even if the aborted chain met the incident later.
 func TestLatestChainIsTheOneThatEndedLast(t *testing.T) {
 	t.Parallel()
 	accepted, aborted := worked("monday", ChainEnded, OutcomeOverridden), worked("tuesday", ChainEnded, OutcomeAborted)

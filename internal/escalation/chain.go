@@ -98,7 +98,8 @@ func (c *Chain) OpenGate() *Gate {
 	return &c.Gates[len(c.Gates)-1]
 }
 
-// GateBefore says how the latest gate was closed, if it let the chain go on and no session has ended since; empty otherwise.
+// GateBefore says how the latest gate was closed, if it let the chain go on and no session has ended since; empty
+// otherwise.
 func (c *Chain) GateBefore() string {
 	if len(c.Gates) == 0 {
 		return ""

@@ -95,6 +95,8 @@ func (r *ChargeRefusal) Reason() string {
 	// Round up, so that a call at the named second is allowed.
 	at := r.Use.FreeAt.Add(time.Second - time.Nanosecond).Truncate(time.Second)
 	wait := (at.Sub(r.At) + time.Second - time.Nanosecond).Truncate(time.Second)
-	return fmt.Sprintf("the cooldown of %s does not allow %s now: the limit over all chains is %s, and the ledger has %d; "+
-		"%s allowed at %s, in %s", r.Service, what, limit, r.Use.Used, slot, at.UTC().Format(time.RFC3339), ShortDuration(wait))
+	return fmt.Sprintf("the cooldown of %s does not allow %s now: the limit over all chains is %s, and the ledger "+
+		"has %d; "+
+		"%s allowed at %s, in %s", r.Service, what, limit, r.Use.Used, slot, at.UTC().Format(time.RFC3339),
+		ShortDuration(wait))
 }

@@ -24,9 +24,10 @@ const (
 	ReasonConfigured       ContinuityReason = "configured"
 	ReasonInterrupted      ContinuityReason = "interrupted"
 	ReasonIndependent      ContinuityReason = "independent" // a reviewer judges without what was said before
-	ReasonPhase            ContinuityReason = "phase"       // the author of a plan begins each phase without earlier words
-	ReasonCorrection       ContinuityReason = "correction"  // the author corrects what a review or a check has found
-	ReasonContinued        ContinuityReason = "continued"   // an operator chose to continue an interrupted session
+	// ReasonPhase: the author of a plan begins each phase without earlier words
+	ReasonPhase      ContinuityReason = "phase"
+	ReasonCorrection ContinuityReason = "correction" // the author corrects what a review or a check has found
+	ReasonContinued  ContinuityReason = "continued"  // an operator chose to continue an interrupted session
 )
 
 // ContinuityMode is the configured preference for resuming or for handing off.

@@ -121,7 +121,8 @@ const MaxOtherStates = 50
 // RecentStates returns the states of the named services and, of the others, those of the MaxOtherStates services that
 // were repaired last. The order does not change.
 func RecentStates(states []ServiceState, services []string) []ServiceState {
-	others := slices.DeleteFunc(slices.Clone(states), func(s ServiceState) bool { return HasService(services, s.Service) })
+	others := slices.DeleteFunc(slices.Clone(states),
+		func(s ServiceState) bool { return HasService(services, s.Service) })
 	if len(others) <= MaxOtherStates {
 		return states
 	}

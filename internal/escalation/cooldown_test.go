@@ -76,7 +76,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestRecentStates checks that an admission lists the requested services and, of the others, those that were repaired last.
+// TestRecentStates checks that an admission lists the requested services and, of the others, those that were repaired
+// last.
 func TestRecentStates(t *testing.T) {
 	t.Parallel()
 	state := func(number int) escalation.ServiceState {

@@ -14,8 +14,8 @@ type Decision struct {
 	Tier Tier `json:"tier,omitempty"`
 	// Outcome is the chain's outcome if Action is DecisionComplete. For other actions it is empty.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Until is the time of the next attempt if Action is DecisionWait. If a temporary limit asks for a person, it is the time from which
-	// other chains may repair again; zero if that is not known. For other decisions it is zero.
+	// Until is the time of the next attempt if Action is DecisionWait. If a temporary limit asks for a person, it is
+	// the time from which other chains may repair again; zero if that is not known. For other decisions it is zero.
 	Until time.Time `json:"until,omitzero"`
 	// LimitedModel names the models that the limit of the account concerns; empty for all models, and for other rules.
 	LimitedModel string `json:"limited_model,omitempty"`
@@ -23,8 +23,8 @@ type Decision struct {
 	Rule Rule `json:"rule"`
 	// Reason explains the decision in a sentence.
 	Reason string `json:"reason"`
-	// Refused is the rule that has refused the reviewer's session, or the temporary limit that has ended it; empty if there was none, or
-	// Rule is not RuleReview.
+	// Refused is the rule that has refused the reviewer's session, or the temporary limit that has ended it; empty if
+	// there was none, or Rule is not RuleReview.
 	Refused Rule `json:"refused,omitempty"`
 }
 
@@ -56,27 +56,30 @@ const (
 	RuleCancelled      Rule = "cancelled"       // an operator cancelled the chain
 	RuleIssues         Rule = "issues"          // the chain ends with the worst outcome of its issues
 
-	RuleAdmitted        Rule = "admitted"         // the session may start
-	RuleChainBudget     Rule = "chain_budget"     // the chain's budget is used up
-	RuleDayBudget       Rule = "day_budget"       // the budget of all chains for this day is used up
-	RuleAccountLimit    Rule = "account_limit"    // the limit of the account at the model's provider is used up
-	RuleProviderAway    Rule = "provider_away"    // the model's provider does not answer, or accepts no key of the worker
+	RuleAdmitted     Rule = "admitted"      // the session may start
+	RuleChainBudget  Rule = "chain_budget"  // the chain's budget is used up
+	RuleDayBudget    Rule = "day_budget"    // the budget of all chains for this day is used up
+	RuleAccountLimit Rule = "account_limit" // the limit of the account at the model's provider is used up
+	// RuleProviderAway: the model's provider does not answer, or accepts no key of the worker
+	RuleProviderAway    Rule = "provider_away"
 	RuleCooldown        Rule = "cooldown"         // the services were repaired too often recently
 	RuleServiceBusy     Rule = "service_busy"     // another chain is repairing one of the services
 	RuleEscalationLimit Rule = "escalation_limit" // too many chains have escalated recently
 	RuleHandoffInvalid  Rule = "handoff_invalid"  // the handoff written by the previous tier cannot be used
-	RuleGateExpired     Rule = "gate_expired"     // nobody answered at the gate, and no temporary limit had opened the gate
-	RuleKnown           Rule = "known"            // other chains take care of everything that is wrong
-	RuleReturned        Rule = "returned"         // the fault has come back too often after repairs
-	RuleReview          Rule = "review"           // what a session has committed needs a person before it is pushed
-	RuleTalksOfPerson   Rule = "talks_of_person"  // other conversations answer the same person
-	RuleHealed          Rule = "healed"           // another chain or a person has reported the incidents as healed
+	// RuleGateExpired: nobody answered at the gate, and no temporary limit had opened the gate
+	RuleGateExpired   Rule = "gate_expired"
+	RuleKnown         Rule = "known"           // other chains take care of everything that is wrong
+	RuleReturned      Rule = "returned"        // the fault has come back too often after repairs
+	RuleReview        Rule = "review"          // what a session has committed needs a person before it is pushed
+	RuleTalksOfPerson Rule = "talks_of_person" // other conversations answer the same person
+	RuleHealed        Rule = "healed"          // another chain or a person has reported the incidents as healed
 )
 
 // passes reports whether the rule is a temporary limit, such as a cooldown. Such a limit refuses a session only for
 // some time.
 func (r Rule) passes() bool {
-	return r == RuleCooldown || r == RuleServiceBusy || r == RuleEscalationLimit || r == RuleDayBudget || r == RuleAccountLimit ||
+	return r == RuleCooldown || r == RuleServiceBusy || r == RuleEscalationLimit || r == RuleDayBudget ||
+		r == RuleAccountLimit ||
 		r == RuleProviderAway
 }
 
@@ -149,11 +152,12 @@ func Decide(policy Policy, session Session, input DecisionInput) Decision {
 	case SessionFailed, SessionRunning:
 		return session.failed(OutcomeFailed, RuleNoVerdict, withoutVerdict(session))
 	}
-	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s has the unknown status %q", session.Tier, session.Status))
+	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s has the unknown status %q", session.Tier,
+		session.Status))
 }
 
-// failed returns the decision on a session that has failed. Not the service, but the model's provider may have made it fail: then another
-// chain may try again soon. Failed looks have their own incident.
+// failed returns the decision on a session that has failed. Not the service, but the model's provider may have made it
+// fail: then another chain may try again soon. Failed looks have their own incident.
 func (s *Session) failed(outcome Outcome, rule Rule, reason string) Decision {
 	decision := complete(outcome, rule, reason)
 	if passing, until := s.PassingLimit(); passing != "" && !s.LookFailed() {
@@ -162,12 +166,12 @@ func (s *Session) failed(outcome Outcome, rule Rule, reason string) Decision {
 	return decision
 }
 
-// accountRetry is the time after which another chain tries again with an account that the provider has refused. Each attempt is paid with a
-// look, and most likely a person must act first.
+// accountRetry is the time after which another chain tries again with an account that the provider has refused. Each
+// attempt is paid with a look, and most likely a person must act first.
 const accountRetry = 5 * time.Hour
 
-// PassingLimit returns the rule of the temporary limit that has ended the session, and the time from which other chains may repair instead.
-// The rule is empty if no such limit has.
+// PassingLimit returns the rule of the temporary limit that has ended the session, and the time from which other chains
+// may repair instead. The rule is empty if no such limit has.
 func (s *Session) PassingLimit() (Rule, time.Time) {
 	switch s.Ending { //nolint:exhaustive // the others do not pass
 	case EndingProvider:
@@ -191,14 +195,16 @@ type HandoffInput struct {
 }
 
 // DecideHandoff returns the step that follows a session whose task was to write the handoff to the next tier. A stopped
-// session ends the chain. If there is no problem, the handoff can be used, and the next tier runs. If the session's conversation cannot be
-// used, the next tier runs from the verdict. If the account's limit is used up, the chain waits. Any other problem ends the chain.
+// session ends the chain. If there is no problem, the handoff can be used, and the next tier runs. If the session's
+// conversation cannot be used, the next tier runs from the verdict. If the account's limit is used up, the chain waits.
+// Any other problem ends the chain.
 func DecideHandoff(policy Policy, session Session, input HandoffInput) Decision {
 	next, problem := input.Next, input.Problem
 	onward := Decision{Action: DecisionEscalate, Tier: next, Rule: RuleVerdict}
 	switch {
 	case session.Status == SessionStopped:
-		return complete(OutcomeAborted, RuleCancelled, fmt.Sprintf("%s was to write its handoff: %s", session.Tier, session.Error))
+		return complete(OutcomeAborted, RuleCancelled, fmt.Sprintf("%s was to write its handoff: %s", session.Tier,
+			session.Error))
 	case problem == "":
 		onward.Reason = fmt.Sprintf("%s has written the handoff to %s", session.Tier, next)
 		return onward
@@ -213,13 +219,16 @@ func DecideHandoff(policy Policy, session Session, input HandoffInput) Decision 
 	return onward
 }
 
-// Requested returns the decision that a person's request for a tier makes of decision, the one on session without the request. Nothing
-// overrides that the session was stopped.
+// Requested returns the decision that a person's request for a tier makes of decision, the one on session without the
+// request. Nothing overrides that the session was stopped.
 func Requested(policy Policy, session Session, tier Tier, decision Decision) Decision {
 	if session.Status == SessionStopped || CheckEscalationRequest(policy, session.Tier, tier) != nil {
 		return decision
 	}
-	return Decision{Action: DecisionEscalate, Tier: tier, Rule: RuleOperator, Reason: fmt.Sprintf("a person asks for %s", tier)}
+	return Decision{
+		Action: DecisionEscalate, Tier: tier, Rule: RuleOperator,
+		Reason: fmt.Sprintf("a person asks for %s", tier),
+	}
 }
 
 // CheckEscalationRequest returns nil if an operator can request the given tier. Otherwise the error gives the reason in
@@ -243,7 +252,8 @@ func CheckEscalationRequest(policy Policy, last, tier Tier) error {
 // DecideRefused returns the step that follows a refused admission.
 func DecideRefused(refused Admission) Decision {
 	decision := Decision{
-		Action: DecisionWait, Until: refused.WaitUntil, Rule: refused.Rule, Reason: refused.Reason, LimitedModel: refused.LimitedModel,
+		Action: DecisionWait, Until: refused.WaitUntil, Rule: refused.Rule, Reason: refused.Reason,
+		LimitedModel: refused.LimitedModel,
 	}
 	if refused.WaitUntil.IsZero() {
 		decision.Action, decision.Outcome, decision.Until = DecisionComplete, OutcomeNeedsHuman, refused.EndsAt
@@ -254,8 +264,9 @@ func DecideRefused(refused Admission) Decision {
 	return decision
 }
 
-// DecideLimited returns the decision on a session that the limit of the account has ended: the chain waits for the end of the limit,
-// unless that is later than a chain may wait. The chain has waited since waitingSince; zero if it has not waited.
+// DecideLimited returns the decision on a session that the limit of the account has ended: the chain waits for the end
+// of the limit, unless that is later than a chain may wait. The chain has waited since waitingSince; zero if it has not
+// waited.
 func DecideLimited(policy Policy, session Session, waitingSince time.Time) Decision {
 	request := AdmissionRequest{Tier: session.Tier, At: session.EndedAt, WaitingSince: waitingSince}
 	facts := AdmissionFacts{LimitedUntil: session.LimitedUntil, LimitedModel: session.LimitedModel}
@@ -265,8 +276,9 @@ func DecideLimited(policy Policy, session Session, waitingSince time.Time) Decis
 	return DecideRefused(*admitAccount(policy, request, facts))
 }
 
-// QuietIfSpent changes the decision on a scheduled look that was refused, or that the limit of the account has ended. If the budget of
-// the day or that limit is spent, the outcome becomes OutcomeSuppressed. No person is needed, because the schedule continues later.
+// QuietIfSpent changes the decision on a scheduled look that was refused, or that the limit of the account has ended.
+// If the budget of the day or that limit is spent, the outcome becomes OutcomeSuppressed. No person is needed, because
+// the schedule continues later.
 func QuietIfSpent(decision Decision) Decision {
 	if decision.Action == DecisionComplete && (decision.Rule == RuleDayBudget || decision.Rule == RuleAccountLimit) {
 		decision.Outcome = OutcomeSuppressed
@@ -291,7 +303,8 @@ func ResolvedUnseen(decision Decision) Decision {
 		return decision
 	}
 	return complete(OutcomeResolved, RuleHealed,
-		fmt.Sprintf("the problem was reported as healed, and %s cannot look once more: %s", TierObserve, decision.Reason))
+		fmt.Sprintf("the problem was reported as healed, and %s cannot look once more: %s", TierObserve,
+			decision.Reason))
 }
 
 // Cancelled returns the decision that ends a chain cancelled between two sessions.
@@ -302,8 +315,10 @@ func Cancelled() Decision {
 func decideVerdict(policy Policy, tier Tier, verdict Verdict, input DecisionInput) Decision {
 	switch verdict.Status {
 	case VerdictHealthy:
-		if input.Healed || input.MinTier != 0 { // something was wrong before: a failed look, or the fault before the wait
-			return complete(OutcomeResolved, RuleHealed, fmt.Sprintf("%s looked again and found everything healthy", tier))
+		// something was wrong before: a failed look, or the fault before the wait
+		if input.Healed || input.MinTier != 0 {
+			return complete(OutcomeResolved, RuleHealed, fmt.Sprintf("%s looked again and found everything healthy",
+				tier))
 		}
 		return complete(OutcomeHealthy, RuleVerdict, fmt.Sprintf("%s found everything healthy", tier))
 	case VerdictResolved:
@@ -331,7 +346,8 @@ func decideEscalation(policy Policy, tier Tier, verdict Verdict, input DecisionI
 			Reason: fmt.Sprintf("%s found %d independent issues", tier, len(verdict.Issues)),
 		}
 	case !next.Valid():
-		return complete(OutcomeNeedsHuman, RuleMaxTier, fmt.Sprintf("%s could not resolve the problem, and no tier is higher", tier))
+		return complete(OutcomeNeedsHuman, RuleMaxTier,
+			fmt.Sprintf("%s could not resolve the problem, and no tier is higher", tier))
 	case next > policy.MaxTier:
 		return complete(OutcomeNeedsHuman, RuleMaxTier,
 			fmt.Sprintf("%s asks for %s, and %s is the highest allowed", tier, next, policy.MaxTier))
@@ -370,7 +386,8 @@ func AskFirst(reason string) Decision { return complete(OutcomeNeedsHuman, RuleR
 // given tier. If it still finds the incidents, the decision asks a person again. That person can start the tier that
 // waited for the recheck (next).
 func decideHealed(tier Tier, verdict Verdict, next Tier) Decision {
-	again := complete(OutcomeNeedsHuman, RuleHealed, fmt.Sprintf("the problem was reported as healed, and %s still finds it", tier))
+	again := complete(OutcomeNeedsHuman, RuleHealed,
+		fmt.Sprintf("the problem was reported as healed, and %s still finds it", tier))
 	again.Tier = next
 	switch verdict.Status {
 	case VerdictHealthy, VerdictResolved:
@@ -381,8 +398,8 @@ func decideHealed(tier Tier, verdict Verdict, next Tier) Decision {
 	return again
 }
 
-// decideAnew returns the decision that runs a tier once more from a handoff, because the conversation that the session has resumed cannot
-// be used. The new session does not resume, so this happens at most once.
+// decideAnew returns the decision that runs a tier once more from a handoff, because the conversation that the session
+// has resumed cannot be used. The new session does not resume, so this happens at most once.
 func decideAnew(session Session) Decision {
 	what := "could not resume the conversation"
 	switch {

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// DecodeOutput decodes the structured output of an agent: one JSON object of at most limit bytes, without unknown fields. The
-// function problems lists the defects of the object. Errors wrap invalid and use words that the agent can act on.
+// DecodeOutput decodes the structured output of an agent: one JSON object of at most limit bytes, without unknown
+// fields. The function problems lists the defects of the object. Errors wrap invalid and use words that the agent can
+// act on.
 func DecodeOutput[T any](raw []byte, limit int, invalid error, problems func(*T) []string) (T, error) {
 	var none, output T
 	if len(raw) > limit {

@@ -27,7 +27,8 @@ func DecodeVerdict(raw []byte) (Verdict, error) {
 	// Check the length again, because encoding can make the document longer. Go encodes each of <, > and & as six
 	// bytes.
 	if encoded, err := json.Marshal(verdict); err != nil || len(encoded) > maxVerdictBytes {
-		return Verdict{}, fmt.Errorf("%w: %d bytes as JSON, and at most %d are allowed", ErrInvalidVerdict, len(encoded), maxVerdictBytes)
+		return Verdict{}, fmt.Errorf("%w: %d bytes as JSON, and at most %d are allowed", ErrInvalidVerdict,
+			len(encoded), maxVerdictBytes)
 	}
 	return verdict, nil
 }
@@ -36,13 +37,15 @@ func DecodeVerdict(raw []byte) (Verdict, error) {
 func (v *Verdict) problems() []string {
 	var found problemList
 	must := found.must
-	must(knownVerdictStatus(v.Status), "status is %q, and must be healthy, resolved, escalate, needs_human or failed", v.Status)
+	must(knownVerdictStatus(v.Status), "status is %q, and must be healthy, resolved, escalate, needs_human or failed",
+		v.Status)
 	must(!blank(v.Summary), "summary is empty")
 	if err := CheckServices(v.Services); err != nil {
 		must(false, "services_affected: %s", err)
 	}
 	// An escalation requires services, because the admission of the next tier looks up cooldowns and limits by service.
-	must(v.Status != VerdictEscalate || len(v.Services) > 0, "services_affected is empty, and status escalate needs at least one service")
+	must(v.Status != VerdictEscalate || len(v.Services) > 0,
+		"services_affected is empty, and status escalate needs at least one service")
 	must(len(v.Kind) <= maxKind, kindProblem, "kind", maxKind)
 	found = append(found, checkProblems(v.Checks)...)
 	must(v.RecommendedTier == 0 || v.RecommendedTier.Valid(),
@@ -55,9 +58,11 @@ func (v *Verdict) problems() []string {
 		if err := CheckServices(issue.Services); err != nil {
 			must(false, "issues[%d].services: %s", i, err)
 		}
-		must(knownSeverity(issue.Severity), "issues[%d].severity is %q, and must be info, warning or critical", i, issue.Severity)
+		must(knownSeverity(issue.Severity), "issues[%d].severity is %q, and must be info, warning or critical", i,
+			issue.Severity)
 		must(issue.RecommendedTier == 0 || issue.RecommendedTier.Valid(),
-			"issues[%d].recommended_tier is %d, and must be 1, 2 or 3, or 0 to leave it open", i, int(issue.RecommendedTier))
+			"issues[%d].recommended_tier is %d, and must be 1, 2 or 3, or 0 to leave it open", i,
+			int(issue.RecommendedTier))
 	}
 	found = append(found, knownProblems(v.Known)...)
 	found = append(found, memoryProblems(v.Memories)...)
@@ -65,7 +70,8 @@ func (v *Verdict) problems() []string {
 }
 
 const (
-	kindProblem = "%s has more than %d bytes, and must be a short word such as down, disk_full or certificate, or absent"
+	kindProblem = "%s has more than %d bytes, and must be a short word such as down, disk_full or certificate, or " +
+		"absent"
 	// maxKind limits the kind of a fault, in bytes.
 	maxKind = 40
 	// maxNote limits the note on an incident, in characters.
@@ -96,11 +102,15 @@ func (v *Verdict) spellKinds() {
 // knownProblems lists the defects of known, the verdict's entries about known incidents.
 func knownProblems(known []KnownIncident) []string {
 	var found problemList
-	found.must(len(known) <= MaxKnownIncidents, "known_incidents has %d entries, and at most %d are allowed", len(known), MaxKnownIncidents)
+	found.must(len(known) <= MaxKnownIncidents, "known_incidents has %d entries, and at most %d are allowed",
+		len(known), MaxKnownIncidents)
 	for i, one := range known {
-		found.must(!blank(one.ID) && len(one.ID) <= maxKind, "known_incidents[%d].id is empty or longer than %d bytes", i, maxKind)
-		found.must(knownNews(one.Status), "known_incidents[%d].status is %q, and must be unchanged, worse or healed", i, one.Status)
-		found.must(utf8.RuneCountInString(one.Note) <= maxNote, "known_incidents[%d].note has more than %d characters", i, maxNote)
+		found.must(!blank(one.ID) && len(one.ID) <= maxKind, "known_incidents[%d].id is empty or longer than %d bytes",
+			i, maxKind)
+		found.must(knownNews(one.Status), "known_incidents[%d].status is %q, and must be unchanged, worse or healed",
+			i, one.Status)
+		found.must(utf8.RuneCountInString(one.Note) <= maxNote, "known_incidents[%d].note has more than %d characters",
+			i, maxNote)
 	}
 	return found
 }
@@ -108,9 +118,11 @@ func knownProblems(known []KnownIncident) []string {
 // memoryProblems lists the defects in the form of proposed memories.
 func memoryProblems(memories []MemoryProposal) []string {
 	var found problemList
-	found.must(len(memories) <= MaxMemories, "memories has %d entries, and at most %d are allowed", len(memories), MaxMemories)
+	found.must(len(memories) <= MaxMemories, "memories has %d entries, and at most %d are allowed", len(memories),
+		MaxMemories)
 	for i, one := range memories {
-		found.must(knownMemoryKind(one.Kind), "memories[%d].kind is %q, and must be correction, discovery or remediation", i, one.Kind)
+		found.must(knownMemoryKind(one.Kind),
+			"memories[%d].kind is %q, and must be correction, discovery or remediation", i, one.Kind)
 		problem := nameProblem(one.Service)
 		found.must(problem == "", "memories[%d].service has %s", i, problem)
 		found.must(!blank(one.Subject) && utf8.RuneCountInString(one.Subject) <= MaxMemorySubject,
@@ -127,7 +139,8 @@ func checkProblems(checks []CheckResult) []string {
 	for i, check := range checks {
 		found.must(!blank(check.Service), "check_results[%d].service is empty", i)
 		found.must(!blank(check.CheckType), "check_results[%d].check_type is empty", i)
-		found.must(knownCheckStatus(check.Status), "check_results[%d].status is %q, and must be healthy, degraded or down", i, check.Status)
+		found.must(knownCheckStatus(check.Status),
+			"check_results[%d].status is %q, and must be healthy, degraded or down", i, check.Status)
 		found.must(check.ResponseTimeMS >= 0, "check_results[%d].response_time_ms is negative", i)
 	}
 	return found
@@ -138,7 +151,8 @@ func checkProblems(checks []CheckResult) []string {
 func actionProblems(actions []Action) []string {
 	var found problemList
 	for i, action := range actions {
-		found.must(knownActionKind(action.Kind), "actions[%d].kind is %q, and must be restart, redeployment or other", i, action.Kind)
+		found.must(knownActionKind(action.Kind), "actions[%d].kind is %q, and must be restart, redeployment or other",
+			i, action.Kind)
 		problem := nameProblem(action.Service)
 		found.must(problem == "", "actions[%d].service has %s", i, problem)
 	}

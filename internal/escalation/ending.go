@@ -19,7 +19,8 @@ const (
 	EndingNone     Ending = ""
 )
 
-// Lasts reports whether a message whose session has ended so would end so again, until it is worded differently or a setting is changed.
+// Lasts reports whether a message whose session has ended so would end so again, until it is worded differently or a
+// setting is changed.
 func (e Ending) Lasts() bool {
 	switch e {
 	case EndingRefused, EndingTooLong, EndingRequest, EndingOurLimit, EndingGuard:
@@ -32,8 +33,8 @@ func (e Ending) Lasts() bool {
 // Endings returns all endings.
 func Endings() []Ending {
 	return []Ending{
-		EndingNone, EndingUnusable, EndingRefused, EndingTooLong, EndingLimited, EndingAccount, EndingProvider, EndingRequest,
-		EndingOurLimit, EndingGuard, EndingNoResult, EndingUnknown,
+		EndingNone, EndingUnusable, EndingRefused, EndingTooLong, EndingLimited, EndingAccount, EndingProvider,
+		EndingRequest, EndingOurLimit, EndingGuard, EndingNoResult, EndingUnknown,
 	}
 }
 
@@ -52,8 +53,8 @@ type Sequel string
 const (
 	// SequelStop leaves the next step to a person: at a gate, or who reads why a conversation has no answer.
 	SequelStop Sequel = "stop"
-	// SequelAnew runs the step once more without the conversation that the session has resumed: from a handoff, with the last turns, or
-	// as the role begins. A session in a new conversation never has this sequel, so it happens once.
+	// SequelAnew runs the step once more without the conversation that the session has resumed: from a handoff, with
+	// the last turns, or as the role begins. A session in a new conversation never has this sequel, so it happens once.
 	SequelAnew Sequel = "anew"
 	// SequelWait repeats the step when the limit ends, as after a cooldown.
 	SequelWait Sequel = "wait"
@@ -61,7 +62,8 @@ const (
 
 // Treatment says what follows from an ending.
 type Treatment struct {
-	// Attempts is the number of failed attempts in the session's conversation after which it ends; 1 means that none is repeated.
+	// Attempts is the number of failed attempts in the session's conversation after which it ends; 1 means that none is
+	// repeated.
 	Attempts int
 	// Shorter reports that the agent is asked once, in the same conversation, for a shorter answer.
 	Shorter bool
@@ -72,8 +74,8 @@ type Treatment struct {
 	Do string
 }
 
-// Treat returns what follows when a session with a purpose ends with an ending. The argument resumed reports that it has resumed an
-// earlier conversation. It is the only place that decides so, for all roles.
+// Treat returns what follows when a session with a purpose ends with an ending. The argument resumed reports that it
+// has resumed an earlier conversation. It is the only place that decides so, for all roles.
 func Treat(ending Ending, resumed bool, purpose Purpose) Treatment {
 	t := Treatment{Attempts: 1, Then: SequelStop, Continues: true, Do: "look at what it says"}
 	switch ending {
@@ -84,7 +86,8 @@ func Treat(ending Ending, resumed bool, purpose Purpose) Treatment {
 	case EndingRefused:
 		t.Then, t.Continues, t.Do = SequelAnew, false, "say it in other words, or choose another model"
 	case EndingTooLong:
-		t.Shorter, t.Do = true, "ask for less at a time, or raise CLAUDE_CODE_MAX_OUTPUT_TOKENS (CLAUDEOPS_PASS_ENV passes it on)"
+		t.Shorter, t.Do = true, "ask for less at a time, or raise CLAUDE_CODE_MAX_OUTPUT_TOKENS (CLAUDEOPS_PASS_ENV "+
+			"passes it on)"
 	case EndingLimited:
 		t.Then, t.Do = SequelWait, "wait for its end, or give the worker another key"
 	case EndingAccount:
@@ -102,7 +105,8 @@ func Treat(ending Ending, resumed bool, purpose Purpose) Treatment {
 	case EndingUnknown:
 		t.Attempts, t.Do = fewAttempts, "look at what it says, and at `claudeops doctor`"
 	}
-	if t.Then == SequelAnew && (!resumed || purpose == PurposeContinuation) { // a person has chosen that conversation, and chooses again
+	// a person has chosen that conversation, and chooses again
+	if t.Then == SequelAnew && (!resumed || purpose == PurposeContinuation) {
 		t.Then = SequelStop
 	}
 	if purpose == PurposeTalk {
@@ -121,7 +125,8 @@ func (s *Session) Treatment() Treatment {
 		ending = EndingUnusable
 	}
 	purpose := s.Purpose
-	if purpose == PurposeContinuation && s.ContinuityReason != ReasonContinued { // a correction: nobody has chosen that conversation
+	// a correction: nobody has chosen that conversation
+	if purpose == PurposeContinuation && s.ContinuityReason != ReasonContinued {
 		purpose = PurposeTier
 	}
 	return Treat(ending, s.Continuity == ContinuityResume, purpose)

@@ -82,7 +82,8 @@ func TestLasts(t *testing.T) {
 	}, lasting)
 }
 
-// TestTreatmentOfACorrection checks that a correction gets a new conversation, and one that a person has chosen does not.
+// TestTreatmentOfACorrection checks that a correction gets a new conversation, and one that a person has chosen does
+// not.
 func TestTreatmentOfACorrection(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[escalation.ContinuityReason]escalation.Sequel{

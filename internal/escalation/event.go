@@ -17,8 +17,8 @@ type Event struct {
 	// Key identifies the event. The records keep one event for each key.
 	Key     string `json:"key"`
 	ChainID string `json:"chain_id"`
-	// FirstRunID is the run ID with which the chain began; empty in the state of a chain. In the records it tells the events of
-	// chains with the same ID apart.
+	// FirstRunID is the run ID with which the chain began; empty in the state of a chain. In the records it tells the
+	// events of chains with the same ID apart.
 	FirstRunID string `json:"first_run_id,omitempty"`
 	// SessionID identifies the conversation of the event; empty if the event concerns the whole chain.
 	SessionID string    `json:"session_id,omitempty"`
@@ -45,12 +45,13 @@ const (
 	EventWaitEnded      EventKind = "wait_ended"
 	EventIssueStarted   EventKind = "issue_started"
 	EventIssueEnded     EventKind = "issue_ended"
-	EventSignal         EventKind = "signal"         // an operator intervened
-	EventHandoff        EventKind = "handoff"        // a handoff was built, written or rejected
-	EventWorktreeKept   EventKind = "worktree_kept"  // a session has left work that a person must merge
-	EventPhase          EventKind = "phase"          // the work on a phase of a plan began or ended
-	EventReview         EventKind = "review"         // a review was decided on, or could not take place
-	EventSessionReused  EventKind = "session_reused" // replaces session_created when an interrupted session is continued
+	EventSignal         EventKind = "signal"        // an operator intervened
+	EventHandoff        EventKind = "handoff"       // a handoff was built, written or rejected
+	EventWorktreeKept   EventKind = "worktree_kept" // a session has left work that a person must merge
+	EventPhase          EventKind = "phase"         // the work on a phase of a plan began or ended
+	EventReview         EventKind = "review"        // a review was decided on, or could not take place
+	// EventSessionReused: replaces session_created when an interrupted session is continued
+	EventSessionReused  EventKind = "session_reused"
 	EventGateOpened     EventKind = "gate_opened"
 	EventGateReminder   EventKind = "gate_reminder"
 	EventGateClosed     EventKind = "gate_closed"

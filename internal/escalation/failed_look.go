@@ -55,7 +55,10 @@ func (i *Incident) isFailedLookOf(fault Issue) bool {
 // withoutFailedLooks returns those IDs of own that are no failed looks among incidents.
 func withoutFailedLooks(incidents []Incident, own []string) []string {
 	return slices.DeleteFunc(slices.Clone(own), func(id string) bool {
-		return slices.ContainsFunc(incidents, func(incident Incident) bool { return incident.ID == id && incident.IsFailedLook() })
+		return slices.ContainsFunc(incidents, func(incident Incident) bool {
+			return incident.ID == id &&
+				incident.IsFailedLook()
+		})
 	})
 }
 

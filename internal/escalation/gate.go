@@ -12,8 +12,8 @@ type Gate struct {
 	Source GateSource `json:"source"`
 	// Tier is the tier that the action `fix` starts: the tier that ran or was refused before the gate.
 	Tier Tier `json:"tier"`
-	// Phase is the number of the phase of a plan at which the gate is; empty if the gate belongs to no plan. At such a gate
-	// override accepts the phase, and the work on the plan goes on. PlanItself is the plan as a whole.
+	// Phase is the number of the phase of a plan at which the gate is; empty if the gate belongs to no plan. At such a
+	// gate override accepts the phase, and the work on the plan goes on. PlanItself is the plan as a whole.
 	Phase string `json:"phase,omitempty"`
 	// Plan is the path of that plan in its repository; empty if the gate belongs to no plan, and at gates of 0.1.0.
 	Plan string `json:"plan,omitempty"`
@@ -23,7 +23,8 @@ type Gate struct {
 	// sentence.
 	Rule   Rule   `json:"rule"`
 	Reason string `json:"reason"`
-	// Refused is the temporary limit because of which there is no review, if Rule is RuleReview and there is such a limit.
+	// Refused is the temporary limit because of which there is no review, if Rule is RuleReview and there is such a
+	// limit.
 	Refused Rule `json:"refused,omitempty"`
 	// Tried lists what the agents did, one sentence for each session, oldest first.
 	Tried []string `json:"tried,omitempty"`
@@ -35,8 +36,9 @@ type Gate struct {
 	// OnTimeout.
 	ExpiresAt time.Time  `json:"expires_at"`
 	OnTimeout GateAction `json:"on_timeout"`
-	// Role and Resume say how a loop of author and reviewer continues after continue_session and fix: whose session runs, and
-	// the state of the loop, such as auto_fix. Role is empty if no session runs in that state. Outside of loops both are empty.
+	// Role and Resume say how a loop of author and reviewer continues after continue_session and fix: whose session
+	// runs, and the state of the loop, such as auto_fix. Role is empty if no session runs in that state. Outside of
+	// loops both are empty.
 	Role   string `json:"role,omitempty"`
 	Resume string `json:"resume,omitempty"`
 	// Options lists the permitted actions in the order of their display.
@@ -45,14 +47,15 @@ type Gate struct {
 	Commit string `json:"commit,omitempty"`
 	// Open describes the open findings about Commit, which the action override accepts; empty if there is none.
 	Open string `json:"open,omitempty"`
-	// Approved is the commit of what was approved of a plan before the gate, and is not pushed yet; empty if there is none.
+	// Approved is the commit of what was approved of a plan before the gate, and is not pushed yet; empty if there is
+	// none.
 	Approved string `json:"approved,omitempty"`
 	// NoRemote reports that the repository has no remote origin, so nothing is pushed.
 	NoRemote bool `json:"no_remote,omitempty"`
 	// Continuation is the session that the action continue_session would continue; nil if this action is not offered.
 	Continuation *Continuation `json:"continuation,omitempty"`
-	// Budget says under which budget a session starts after the answers continue_session and fix, because a budget has opened the gate or
-	// is spent; empty if none is. These answers take over the budgets that are configured then.
+	// Budget says under which budget a session starts after the answers continue_session and fix, because a budget has
+	// opened the gate or is spent; empty if none is. These answers take over the budgets that are configured then.
 	Budget string `json:"budget,omitempty"`
 	// NoContinuation explains in a sentence why Continuation is nil.
 	NoContinuation string `json:"no_continuation,omitempty"`
@@ -98,8 +101,8 @@ type Continuation struct {
 	SessionID string `json:"session_id"`
 	// Tier is the tier of the interrupted session and of the session that continues it.
 	Tier Tier `json:"tier"`
-	// Role is the role of both sessions, author or reviewer, and Resume the state in which their loop continues. Both are empty
-	// outside of loops. The field role of chains that began with 0.1.0 is a tier.
+	// Role is the role of both sessions, author or reviewer, and Resume the state in which their loop continues. Both
+	// are empty outside of loops. The field role of chains that began with 0.1.0 is a tier.
 	Role   string `json:"session_role,omitempty"`
 	Resume string `json:"resume,omitempty"`
 	// Status is the status with which the interrupted session ended.

@@ -66,7 +66,8 @@ func (a GateAnswer) Validate() error {
 	case blank(a.GateID):
 		return errors.New("gate_id is empty: name the gate that you answer")
 	case a.Action.Letter() == "":
-		return fmt.Errorf("action %q is unknown: it must be continue_session, fix, override or abort", clipWord(string(a.Action)))
+		return fmt.Errorf("action %q is unknown: it must be continue_session, fix, override or abort",
+			clipWord(string(a.Action)))
 	}
 	if err := CheckActor(a.Actor); err != nil {
 		return err
@@ -80,7 +81,8 @@ func CheckActor(actor string) error {
 	case blank(actor):
 		return errors.New("actor is empty: say who you are")
 	case utf8.RuneCountInString(actor) > MaxActor:
-		return fmt.Errorf("actor has %d characters, and at most %d are allowed", utf8.RuneCountInString(actor), MaxActor)
+		return fmt.Errorf("actor has %d characters, and at most %d are allowed", utf8.RuneCountInString(actor),
+			MaxActor)
 	case !plaintext.IsLine(actor): // invisible characters would make two different names look the same
 		return errors.New("actor has characters that cannot be printed: give a plain name")
 	}
@@ -156,10 +158,10 @@ func named(actor string, verified bool) string {
 	return actor
 }
 
-// CheckMayAnswer returns nil if the person who gives answer is permitted to answer at the gates of a chain that starter has
-// started. Otherwise the error gives the reason in one sentence. If the policy requires verified names, a name that a client
-// merely says counts for nothing. Names are compared case-insensitively and without surrounding
-// space, so that changing the case cannot bypass four-eyes.
+// CheckMayAnswer returns nil if the person who gives answer is permitted to answer at the gates of a chain that starter
+// has started. Otherwise the error gives the reason in one sentence. If the policy requires verified names, a name that
+// a client merely says counts for nothing. Names are compared case-insensitively and without surrounding space, so that
+// changing the case cannot bypass four-eyes.
 func (p GatePolicy) CheckMayAnswer(answer GateAnswer, starter string) error {
 	actor := answer.Actor
 	same := func(other string) bool {
@@ -167,12 +169,14 @@ func (p GatePolicy) CheckMayAnswer(answer GateAnswer, starter string) error {
 	}
 	switch {
 	case p.RequireVerified && !answer.Verified:
-		return fmt.Errorf("%s may not answer here: answers need a login, so open the gate in the pages of `claudeops web` or "+
+		return fmt.Errorf("%s may not answer here: answers need a login, so open the gate in the pages of `claudeops "+
+			"web` or "+
 			"`claudeops up` (CLAUDEOPS_GATE_REQUIRE_VERIFIED)", actor)
 	case len(p.Approvers) > 0 && !slices.ContainsFunc(p.Approvers, same):
 		return fmt.Errorf("%s may not answer: CLAUDEOPS_GATE_APPROVERS does not list that name", actor)
 	case p.FourEyes && same(starter):
-		return fmt.Errorf("%s may not answer: whoever starts a chain cannot answer at its gates (CLAUDEOPS_GATE_FOUR_EYES)", actor)
+		return fmt.Errorf("%s may not answer: whoever starts a chain cannot answer at its gates "+
+			"(CLAUDEOPS_GATE_FOUR_EYES)", actor)
 	}
 	return nil
 }

@@ -46,11 +46,11 @@ type GateInput struct {
 	Tried []string
 	// History describes the earlier repairs of a fault that has come back, one line for each.
 	History []string
-	// Commit is the commit that the answer override accepts; empty if there is none. Open describes its open findings, which the answer
-	// accepts, too.
+	// Commit is the commit that the answer override accepts; empty if there is none. Open describes its open findings,
+	// which the answer accepts, too.
 	Commit, Open string
-	// Phase is the phase of a plan at which the gate is, and Plan the path of the plan; both are empty if it belongs to no plan.
-	// Approved is the commit of what was approved of the plan before; empty if there is none.
+	// Phase is the phase of a plan at which the gate is, and Plan the path of the plan; both are empty if it belongs to
+	// no plan. Approved is the commit of what was approved of the plan before; empty if there is none.
 	Phase, Plan, Approved string
 	// NoRemote reports that the repository has no remote origin, so nothing is pushed.
 	NoRemote bool
@@ -63,7 +63,8 @@ type GateInput struct {
 type LoopGate struct {
 	// Role and Resume are those of Gate.
 	Role, Resume string
-	// Continuation is the session that can be continued. It is nil if there is none; NoContinuation then gives the reason.
+	// Continuation is the session that can be continued. It is nil if there is none; NoContinuation then gives the
+	// reason.
 	Continuation   *Continuation
 	NoContinuation string
 }
@@ -84,8 +85,8 @@ const maxAutomaticFixes = 2
 // NewGate returns the gate to open under policy, without opening it.
 func NewGate(policy Policy, o GateInput) Gate {
 	gate := Gate{
-		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier, Phase: o.Phase, Plan: o.Plan, Commit: o.Commit,
-		Open: o.Open, Approved: o.Approved, NoRemote: o.NoRemote,
+		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier, Phase: o.Phase, Plan: o.Plan,
+		Commit: o.Commit, Open: o.Open, Approved: o.Approved, NoRemote: o.NoRemote,
 		Rule: o.Decision.Rule, Reason: o.Decision.Reason, Refused: o.Decision.Refused,
 		Tried: o.Tried, History: o.History, Cost: Cost{CostUSD: o.SpentUSD, CostEstimated: o.SpentEstimated},
 		OpenedAt: o.At, ExpiresAt: o.At.Add(policy.Gate.Timeout.Std()), OnTimeout: GateAbort,
@@ -102,7 +103,8 @@ func NewGate(policy Policy, o GateInput) Gate {
 	}
 	free := gate.Repeats() != ""                                           // it starts no session
 	wrong := o.Last != nil && !o.Refused && o.Last.Ending == EndingRequest // it would be refused again
-	if policy.Gate.OnTimeout == GateFix && !wrong && (free || o.budgetLeft(policy)) && automatic(o.Before, GateFix) < maxAutomaticFixes {
+	if policy.Gate.OnTimeout == GateFix && !wrong && (free || o.budgetLeft(policy)) &&
+		automatic(o.Before, GateFix) < maxAutomaticFixes {
 		gate.OnTimeout = GateFix
 	}
 	gate.Options = append(gate.Options, GateFix, GateOverride, GateAbort)
@@ -110,20 +112,23 @@ func NewGate(policy Policy, o GateInput) Gate {
 	return gate
 }
 
-// budget says under which budget a session starts after the gate, if a budget has opened it or is spent; empty if none is.
+// budget says under which budget a session starts after the gate, if a budget has opened it or is spent; empty if none
+// is.
 func (o GateInput) budget(policy Policy) string {
 	var setting string
 	last := o.Last
 	switch {
 	case !o.budgetLeft(policy) && policy.OwnBudgetUSD > 0:
-		return fmt.Sprintf("with another $%.2f, as far as the CLAUDEOPS_CHAIN_BUDGET_USD permits that is set then", policy.OwnBudgetUSD)
+		return fmt.Sprintf("with another $%.2f, as far as the CLAUDEOPS_CHAIN_BUDGET_USD permits that is set then",
+			policy.OwnBudgetUSD)
 	case !o.budgetLeft(policy) || o.Decision.Rule == RuleChainBudget:
 		setting = "CLAUDEOPS_CHAIN_BUDGET_USD"
 	case o.Decision.Rule == RuleDayBudget || o.Decision.Refused == RuleDayBudget:
 		setting = "CLAUDEOPS_DAY_BUDGET_USD"
 	case last != nil && !o.Refused && last.Ending == EndingRequest:
 		setting = modelSetting(*last)
-	case last == nil || o.Refused || last.Status != SessionBudgetExhausted || last.BudgetUSD == 0 || last.CostUSD < last.BudgetUSD:
+	case last == nil || o.Refused || last.Status != SessionBudgetExhausted || last.BudgetUSD == 0 ||
+		last.CostUSD < last.BudgetUSD:
 		return ""
 	case last.Purpose == PurposeReview:
 		setting = "CLAUDEOPS_REVIEWER_BUDGET_USD"
@@ -226,8 +231,9 @@ func (s *Session) interrupted() bool {
 }
 
 // originGone reports whether the session could not use the conversation that the chain's input names, and this
-// conversation has no record. Without a record there is no verdict from which a handoff could be built. A session that has lost its own
-// conversation, after its model has answered or after an interruption, says nothing about the one before.
+// conversation has no record. Without a record there is no verdict from which a handoff could be built. A session that
+// has lost its own conversation, after its model has answered or after an interruption, says nothing about the one
+// before.
 func (s *Session) originGone() bool {
 	ownLost := s.Ending != EndingRefused && (s.ContextTokens > 0 || s.Interrupted && s.Status == SessionTranscriptLost)
 	return s.ParentID == 0 && s.Treatment().Then == SequelAnew && !ownLost
@@ -242,13 +248,13 @@ func (s *Session) AsksPerson() bool {
 	return s.Verdict.Status == VerdictNeedsHuman || s.Verdict.Status == VerdictEscalate && s.Tier == TierFullRepair
 }
 
-// maxRechecks limits how many consecutive gates of a chain are closed because other looks found its incidents healed, or
-// had a result.
+// maxRechecks limits how many consecutive gates of a chain are closed because other looks found its incidents healed,
+// or had a result.
 const maxRechecks = 2
 
-// MayRecheck reports whether a chain at a gate may look once more because of another look. The argument before holds the
-// gates before this one. If the chain has found its fault again each time, only a person can help: the two looks differ,
-// for example in their model or their limits.
+// MayRecheck reports whether a chain at a gate may look once more because of another look. The argument before holds
+// the gates before this one. If the chain has found its fault again each time, only a person can help: the two looks
+// differ, for example in their model or their limits.
 func MayRecheck(before []Gate) bool { return automatic(before, GateRecheck) < maxRechecks }
 
 // automatic counts the gates at the end of the list that were closed by this action without a person.
@@ -281,22 +287,26 @@ func (g *Gate) Next(closing GateClosing) string {
 	case closing.ToTier != 0:
 		return fmt.Sprintf("%s runs, once it is admitted%s", closing.ToTier, told)
 	case closing.Action == GateContinue && g.Continuation != nil:
-		return fmt.Sprintf("%s goes on with session %s, once it is admitted%s", g.NextRunner(), g.Continuation.SessionID, told)
+		return fmt.Sprintf("%s goes on with session %s, once it is admitted%s", g.NextRunner(),
+			g.Continuation.SessionID, told)
 	case closing.Action == GateFix && g.Fresh:
-		return fmt.Sprintf("%s runs again in a new session, without the conversation that cannot be used, once it is admitted%s",
+		return fmt.Sprintf("%s runs again in a new session, without the conversation that cannot be used, once it is "+
+			"admitted%s",
 			g.Tier, told)
 	case closing.Action == GateFix && g.Repeats() != "":
 		return g.Repeats()
 	case closing.Action == GateFix:
 		return fmt.Sprintf("%s runs again in a new session, once it is admitted%s", g.NextRunner(), told)
 	case closing.Action == GateRecheck && g.Commit != "":
-		return fmt.Sprintf("%s looks once more, and if all is well, only %s is left to settle", TierObserve, shortCommit(g.Commit))
+		return fmt.Sprintf("%s looks once more, and if all is well, only %s is left to settle", TierObserve,
+			shortCommit(g.Commit))
 	case closing.Action == GateRecheck:
 		return fmt.Sprintf("%s looks once more, and the chain ends as resolved if all is well", TierObserve)
 	case closing.Action == GateOverride && g.pushes():
 		return "nothing is pushed, the commits stay on their branch, and the work ends as overridden"
 	case closing.Action == GateOverride && g.Phase == PlanItself && g.Commit != "":
-		return fmt.Sprintf("the plan is accepted as %s has it%s, which %s", shortCommit(g.Commit), g.accepting(), g.pushed())
+		return fmt.Sprintf("the plan is accepted as %s has it%s, which %s", shortCommit(g.Commit), g.accepting(),
+			g.pushed())
 	case closing.Action == GateOverride && g.Phase == PlanItself:
 		return "the plan is accepted as it is" + g.accepting()
 	case closing.Action == GateOverride && g.Phase != "" && g.Commit == "":
@@ -305,14 +315,17 @@ func (g *Gate) Next(closing GateClosing) string {
 		return fmt.Sprintf("phase %s is accepted as %s has it%s, and the work on the plan goes on",
 			g.Phase, shortCommit(g.Commit), g.accepting())
 	case closing.Action == GateOverride && g.Commit != "":
-		return fmt.Sprintf("%s %s as it is%s, and the chain ends as overridden", shortCommit(g.Commit), g.pushed(), g.accepting())
+		return fmt.Sprintf("%s %s as it is%s, and the chain ends as overridden", shortCommit(g.Commit), g.pushed(),
+			g.accepting())
 	case closing.Action == GateOverride:
 		return "the state is accepted, and the chain ends as overridden"
 	case g.Approved != "" && g.Commit != "" && g.Commit != g.Approved:
-		return fmt.Sprintf("the chain ends as aborted, and what was approved, up to %s, and %s stay on their branch without a push",
+		return fmt.Sprintf("the chain ends as aborted, and what was approved, up to %s, and %s stay on their branch "+
+			"without a push",
 			shortCommit(g.Approved), shortCommit(g.Commit))
 	case g.Approved != "":
-		return "the chain ends as aborted, and what was approved, up to " + shortCommit(g.Approved) + ", stays on its branch without a push"
+		return "the chain ends as aborted, and what was approved, up to " + shortCommit(g.Approved) +
+			", stays on its branch without a push"
 	case g.Commit != "":
 		return "the chain ends as aborted, and " + shortCommit(g.Commit) + " stays on its branch without a push"
 	default:
@@ -399,7 +412,8 @@ func (g *Gate) Ending(closing GateClosing) (Decision, bool) {
 	switch {
 	case closing.Cancelled:
 		return Cancelled(), true
-	case closing.ToTier != 0 || closing.Action == GateContinue || closing.Action == GateFix || closing.Action == GateRecheck:
+	case closing.ToTier != 0 || closing.Action == GateContinue || closing.Action == GateFix ||
+		closing.Action == GateRecheck:
 		return Decision{}, false
 	case closing.Action == GateOverride && g.Phase != "" && !g.pushes():
 		return Decision{}, false
@@ -414,8 +428,9 @@ func (g *Gate) Ending(closing GateClosing) (Decision, bool) {
 	return complete(OutcomeAborted, RuleOperator, reason), true
 }
 
-// Allows returns the rules that the session after a person's answer may pass: the one that opened the gate, which the person has read, and
-// the limit of the account, because the worker may have another key since. An expired gate allows nothing.
+// Allows returns the rules that the session after a person's answer may pass: the one that opened the gate, which the
+// person has read, and the limit of the account, because the worker may have another key since. An expired gate allows
+// nothing.
 func (g *Gate) Allows() []Rule {
 	if g.Answer == nil || g.Answer.Actor == "" {
 		return nil

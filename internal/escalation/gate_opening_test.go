@@ -240,7 +240,8 @@ func TestGateProperties(t *testing.T) {
 	})
 }
 
-// TestAFixThatNeedsNoSession checks that a gate which expires after the budget is spent still does what starts no session.
+// TestAFixThatNeedsNoSession checks that a gate which expires after the budget is spent still does what starts no
+// session.
 func TestAFixThatNeedsNoSession(t *testing.T) {
 	t.Parallel()
 	policy := gatePolicy()

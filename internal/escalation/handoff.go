@@ -65,11 +65,14 @@ func NewHandoff(from, next Tier, verdict *Verdict, cooldowns []ServiceState) Han
 	return handoff
 }
 
-// After returns h with a note about cutOff, an earlier session of the receiving tier that was refused or interrupted without a
-// verdict. The note says why it was refused, and lists the tool calls of this session that have no result, one line for each entry of left.
+// After returns h with a note about cutOff, an earlier session of the receiving tier that was refused or interrupted
+// without a verdict. The note says why it was refused, and lists the tool calls of this session that have no result,
+// one line for each entry of left.
 func (h Handoff) After(cutOff Session, left []string) Handoff {
-	note := fmt.Sprintf("An earlier session of %s, %s, was at work on this from %s on and was cut off after %d turns without a verdict. "+
-		"What it did may have taken effect in full, in part or not at all: check that before anything that changes something is repeated.",
+	note := fmt.Sprintf("An earlier session of %s, %s, was at work on this from %s on and was cut off after %d turns "+
+		"without a verdict. "+
+		"What it did may have taken effect in full, in part or not at all: check that before anything that changes "+
+		"something is repeated.",
 		cutOff.Tier, cutOff.SessionID, cutOff.StartedAt.UTC().Format(time.RFC3339), cutOff.Turns)
 	if cutOff.Ending == EndingRefused {
 		note += "\n\nIt ended because it got this answer: " +

@@ -24,7 +24,8 @@ func (h Handoff) Fit() (fitted Handoff, dropped string) {
 		return h, ""
 	}
 	fitted = h
-	fitted.Checks = slices.DeleteFunc(slices.Clone(h.Checks), func(c CheckResult) bool { return c.Status == CheckHealthy })
+	fitted.Checks = slices.DeleteFunc(slices.Clone(h.Checks),
+		func(c CheckResult) bool { return c.Status == CheckHealthy })
 	var parts []string
 	if healthy := len(h.Checks) - len(fitted.Checks); healthy > 0 {
 		parts = append(parts, fmt.Sprintf("%d healthy checks", healthy))
@@ -48,7 +49,8 @@ func (h Handoff) fits() bool { return utf8.RuneCountInString(h.Markdown()) <= Ma
 
 // withTexts returns h with every text cut to at most longest characters.
 func (h Handoff) withTexts(longest int) Handoff {
-	h.Summary, h.Findings, h.Remediation = cut(h.Summary, longest), cut(h.Findings, longest), cut(h.Remediation, longest)
+	h.Summary, h.Findings, h.Remediation = cut(h.Summary, longest), cut(h.Findings, longest),
+		cut(h.Remediation, longest)
 	h.Checks, h.Actions = slices.Clone(h.Checks), slices.Clone(h.Actions)
 	for i := range h.Checks {
 		h.Checks[i].Error = cut(h.Checks[i].Error, longest)
@@ -59,7 +61,8 @@ func (h Handoff) withTexts(longest int) Handoff {
 	return h
 }
 
-// withLists returns h with every list cut to at most longest entries. It keeps only the cooldowns of the remaining services.
+// withLists returns h with every list cut to at most longest entries. It keeps only the cooldowns of the remaining
+// services.
 func (h Handoff) withLists(longest int) Handoff {
 	h.Services = h.Services[:min(len(h.Services), longest)]
 	h.Checks = h.Checks[:min(len(h.Checks), longest)]

@@ -47,7 +47,8 @@ func checkTable(checks []CheckResult) string {
 	var b strings.Builder
 	b.WriteString("| Service | Check Type | Status | Error |\n|---|---|---|---|\n")
 	for _, c := range checks {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name(c.Service), name(c.CheckType), name(string(c.Status)), oneLine(c.Error))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name(c.Service), name(c.CheckType), name(string(c.Status)),
+			oneLine(c.Error))
 	}
 	return b.String()
 }

@@ -9,8 +9,8 @@ import (
 // calls healed, and an incident whose services it finds healthy. If the status of the verdict is resolved or healthy,
 // it also ends the chain's own incidents. The parameter own holds the IDs of the own incidents. If another chain has
 // seen an incident too late for this session, Heals leaves the incident open, unless the verdict names it. A look never
-// ends another chain's incident that was opened or came back after its start. An incident of the kind KindLookFailed ends with each
-// look that has a result and includes its services.
+// ends another chain's incident that was opened or came back after its start. An incident of the kind KindLookFailed
+// ends with each look that has a result and includes its services.
 func (s *Session) Heals(incidents []Incident, own []string) []string {
 	if s.Verdict == nil || !s.Purpose.judgesServices() {
 		return nil
@@ -61,9 +61,9 @@ func (s *Session) heals(incident *Incident, own []string) bool {
 	return false
 }
 
-// precedes reports whether the session says nothing about a fault. The parameter seen is the time at which the fault was seen.
-// A look says nothing about a fault that was seen after its start, because the look may have checked the service earlier. A
-// repair says nothing only about a fault that was seen after its end.
+// precedes reports whether the session says nothing about a fault. The parameter seen is the time at which the fault
+// was seen. A look says nothing about a fault that was seen after its start, because the look may have checked the
+// service earlier. A repair says nothing only about a fault that was seen after its end.
 func (s *Session) precedes(seen time.Time) bool {
 	if s.Verdict.Status == VerdictResolved {
 		return seen.After(s.EndedAt)

@@ -16,8 +16,8 @@ type Incident struct {
 	ID string `json:"id"`
 	// Services lists the affected services; empty if no verdict has named a service.
 	Services []string `json:"services"`
-	// Kind classifies the fault, such as down, disk_full or certificate, or KindLookFailed; empty if no verdict has named
-	// a kind.
+	// Kind classifies the fault, such as down, disk_full or certificate, or KindLookFailed; empty if no verdict has
+	// named a kind.
 	Kind     string   `json:"kind,omitempty"`
 	Summary  string   `json:"summary"`
 	Severity Severity `json:"severity"`
@@ -47,7 +47,8 @@ type Incident struct {
 	Returns []time.Time `json:"returns,omitempty"`
 	// Chains lists chains that have worked on the incident, oldest first. Shorten limits the list.
 	Chains []IncidentChain `json:"chains,omitempty"`
-	// Cost adds up all chains that have worked on the incident. A chain with several incidents counts fully for each of them.
+	// Cost adds up all chains that have worked on the incident. A chain with several incidents counts fully for each of
+	// them.
 	Cost
 }
 
@@ -63,8 +64,9 @@ func IncidentStates() []IncidentState {
 const (
 	IncidentOpen      IncidentState = "open"      // no chain works on the incident
 	IncidentRepairing IncidentState = "repairing" // a chain repairs the incident
-	IncidentWaiting   IncidentState = "waiting"   // a chain waits for a person or a limit, or has ended because a person must act
-	IncidentResolved  IncidentState = "resolved"  // the fault is gone
+	// IncidentWaiting: a chain waits for a person or a limit, or has ended because a person must act
+	IncidentWaiting  IncidentState = "waiting"
+	IncidentResolved IncidentState = "resolved" // the fault is gone
 )
 
 // IncidentEnd says how an incident was resolved.
@@ -97,7 +99,8 @@ type IncidentChain struct {
 // AtWork reports whether the chain repairs the incident, or waits before it repairs.
 func (c *IncidentChain) AtWork() bool { return c.Status == ChainRepairing || c.Status == ChainWaiting }
 
-// ChainRun identifies a chain. Several chains, one after the other, can have the same workflow ID. They differ in FirstRunID.
+// ChainRun identifies a chain. Several chains, one after the other, can have the same workflow ID. They differ in
+// FirstRunID.
 type ChainRun struct {
 	ChainID string
 	// FirstRunID is the run ID with which the chain began. No other chain has it.
@@ -107,8 +110,8 @@ type ChainRun struct {
 // ChainProgress describes the work of a chain on its incidents.
 type ChainProgress struct {
 	Status ChainStatus `json:"status"`
-	// Rule and Reason come from the decision that makes the chain wait, or from the decision that ended the chain. If the
-	// chain could not record its end itself, Rule is empty.
+	// Rule and Reason come from the decision that makes the chain wait, or from the decision that ended the chain. If
+	// the chain could not record its end itself, Rule is empty.
 	Rule   Rule   `json:"rule,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Until is the end of the wait; zero if the chain does not wait.
@@ -171,8 +174,9 @@ func ProgressOf(policy Policy, decision Decision, at time.Time) ChainProgress {
 // chains of all issues have ended.
 func ProgressOfIssue(policy Policy, issue IssueChain, at time.Time) ChainProgress {
 	return ChainProgress{
-		Status: ChainEnded, Outcome: issue.Outcome, Rule: cmp.Or(issue.Rule, RuleIssues), Reason: ClipIncidentText(issue.Reason), At: at,
-		MaxTier: policy.MaxTier, DryRun: policy.DryRun, Only: []string{issue.IncidentID},
+		Status: ChainEnded, Outcome: issue.Outcome, Rule: cmp.Or(issue.Rule, RuleIssues),
+		Reason: ClipIncidentText(issue.Reason), At: at, MaxTier: policy.MaxTier, DryRun: policy.DryRun,
+		Only: []string{issue.IncidentID},
 	}
 }
 
@@ -182,8 +186,9 @@ const (
 	IncidentMemory = 30 * 24 * time.Hour
 	// MaxIncidentChains limits how many ended chains an incident lists, besides those on which a decision depends.
 	MaxIncidentChains = 10
-	// MaxActiveChains limits how many chains that look or wait an incident lists: the first ones. A chain that repairs is
-	// always listed. Without this limit, many chains that are forced to repair the same fault would each hold a list of all others.
+	// MaxActiveChains limits how many chains that look or wait an incident lists: the first ones. A chain that repairs
+	// is always listed. Without this limit, many chains that are forced to repair the same fault would each hold a list
+	// of all others.
 	MaxActiveChains = 20
 	// MaxReturns limits how many returns an incident keeps. No limit on returns is higher.
 	MaxReturns = 50
@@ -207,8 +212,8 @@ func CheckIncidentID(id string) error {
 	return nil
 }
 
-// CompareUrgency compares two open incidents for sorting: the more severe one comes first, then the one that was seen later, then the
-// older one.
+// CompareUrgency compares two open incidents for sorting: the more severe one comes first, then the one that was seen
+// later, then the older one.
 func CompareUrgency(a, b *Incident) int {
 	switch {
 	case MoreSevere(a.Severity, b.Severity):
@@ -307,7 +312,8 @@ func MostImportant(incidents []Incident) []Incident {
 	}
 	byRank := slices.Clone(incidents)
 	slices.SortStableFunc(byRank, func(a, b Incident) int {
-		if order := cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity)); order != 0 {
+		if order := cmp.Compare(slices.Index(severities, a.Severity),
+			slices.Index(severities, b.Severity)); order != 0 {
 			return order
 		}
 		return b.LastSeenAt.Compare(a.LastSeenAt)
@@ -356,7 +362,10 @@ func (i *Incident) Closer() string {
 
 // NewPastRepair describes an ended session for the prompts of later agents.
 func NewPastRepair(session Session) PastRepair {
-	repair := PastRepair{ChainID: session.ChainID, Tier: session.Tier, At: session.EndedAt, Status: session.Status, Did: session.Error}
+	repair := PastRepair{
+		ChainID: session.ChainID, Tier: session.Tier, At: session.EndedAt, Status: session.Status,
+		Did: session.Error,
+	}
 	if verdict := session.Verdict; verdict != nil {
 		repair.Verdict, repair.Services, repair.Did = verdict.Status, verdict.Services, verdict.Attempt()
 		for _, action := range verdict.Actions[:min(len(verdict.Actions), maxPastActions)] {

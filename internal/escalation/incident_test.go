@@ -83,7 +83,8 @@ func TestHandlerOfAnIncident(t *testing.T) {
 	}
 }
 
-// expiredAtGate returns the work of a chain that opened a gate for the decision. Nobody answered the gate, and it expired.
+// expiredAtGate returns the work of a chain that opened a gate for the decision. Nobody answered the gate, and it
+// expired.
 func expiredAtGate(chainID string, decision Decision) IncidentChain {
 	policy := Policy{Tiers: make([]TierPolicy, 3), MaxTier: TierFullRepair, Gate: GatePolicy{Timeout: Duration(time.Hour)}}
 	at := incidentNoon.Add(-time.Hour)
@@ -92,8 +93,8 @@ func expiredAtGate(chainID string, decision Decision) IncidentChain {
 	return IncidentChain{ChainID: chainID, ChainProgress: ProgressOf(policy, ending, at)}
 }
 
-// TestExpiredGateOfARefusal checks who takes care of an incident after the gate of a refused repair has expired. If the limit passes,
-// nobody does, so that the next chain tries again.
+// TestExpiredGateOfARefusal checks who takes care of an incident after the gate of a refused repair has expired. If the
+// limit passes, nobody does, so that the next chain tries again.
 func TestExpiredGateOfARefusal(t *testing.T) {
 	t.Parallel()
 	for rule, passes := range map[Rule]bool{
@@ -231,8 +232,8 @@ func TestRecognize(t *testing.T) {
 	require.Nil(t, recognition.KnownIssue(1))
 }
 
-// TestRecheckOfTwoChains checks two chains that wait with one incident and look again at the same time. Exactly one chain must
-// leave the incident to the other.
+// TestRecheckOfTwoChains checks two chains that wait with one incident and look again at the same time. Exactly one
+// chain must leave the incident to the other.
 func TestRecheckOfTwoChains(t *testing.T) {
 	t.Parallel()
 	first, second := worked("first", ChainWaiting, ""), worked("second", ChainWaiting, "")
@@ -271,7 +272,8 @@ func TestRecheckOfTwoChains(t *testing.T) {
 	require.Empty(t, recognition.Known, "a recheck is about the chain's own incident first")
 }
 
-// TestHealsOfARecheck checks that a healthy recheck without services heals only its chain's incidents. It looks at nothing else.
+// TestHealsOfARecheck checks that a healthy recheck without services heals only its chain's incidents. It looks at
+// nothing else.
 func TestHealsOfARecheck(t *testing.T) {
 	t.Parallel()
 	incidents := []Incident{{ID: "incident-1", Services: []string{"web"}}, {ID: "incident-2", Services: []string{"db"}}}
@@ -283,8 +285,8 @@ func TestHealsOfARecheck(t *testing.T) {
 	require.Equal(t, []string{"incident-1"}, session.Heals(incidents, nil))
 }
 
-// TestHealsOfARequest checks a healthy look with an operator's request. It heals only incidents that a check or an entry of
-// the verdict names, and the incidents of its chain.
+// TestHealsOfARequest checks a healthy look with an operator's request. It heals only incidents that a check or an
+// entry of the verdict names, and the incidents of its chain.
 func TestHealsOfARequest(t *testing.T) {
 	t.Parallel()
 	var incidents []Incident
@@ -300,9 +302,9 @@ func TestHealsOfARequest(t *testing.T) {
 	require.Equal(t, []string{"incident-2", "incident-3"}, session.Heals(incidents, nil))
 }
 
-// TestHealsWhatItCouldSee checks that a session does not end an incident that another chain has seen after the session's
-// start. The exceptions are incidents of the session's own chain, incidents that the verdict names, and incidents that the
-// session has repaired since.
+// TestHealsWhatItCouldSee checks that a session does not end an incident that another chain has seen after the
+// session's start. The exceptions are incidents of the session's own chain, incidents that the verdict names, and
+// incidents that the session has repaired since.
 func TestHealsWhatItCouldSee(t *testing.T) {
 	t.Parallel()
 	incidents := []Incident{{ID: "incident-1", Services: []string{"web"}, LastSeenAt: incidentNoon}}

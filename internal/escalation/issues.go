@@ -30,24 +30,26 @@ func MostSevereFirst(issues []Issue) []int {
 
 // DecideBlockedIssue returns the decision that ends an issue whose first tier exceeds policy.MaxTier.
 func DecideBlockedIssue(policy Policy, first Tier) Decision {
-	return complete(OutcomeNeedsHuman, RuleMaxTier, fmt.Sprintf("it asks for %s, and %s is the highest allowed", first, policy.MaxTier))
+	return complete(OutcomeNeedsHuman, RuleMaxTier, fmt.Sprintf("it asks for %s, and %s is the highest allowed", first,
+		policy.MaxTier))
 }
 
-// DecidePoorIssue returns the decision that ends an issue whose share of the chain's budget is too small for a session of its
-// first tier; nil if it suffices, or if the chain has no budget. A share of 0 would be no limit.
+// DecidePoorIssue returns the decision that ends an issue whose share of the chain's budget is too small for a session
+// of its first tier; nil if it suffices, or if the chain has no budget. A share of 0 would be no limit.
 func DecidePoorIssue(policy Policy, first Tier, share float64) *Decision {
 	if policy.ChainBudgetUSD == 0 || share >= leastUSD(policy.ChainBudgetUSD, policy.For(first).BudgetUSD) {
 		return nil
 	}
 	decision := complete(OutcomeNeedsHuman, RuleChainBudget, fmt.Sprintf(
-		"%s cannot start: of the chain's budget of $%.2f, $%.2f is left for this issue", first, policy.ChainBudgetUSD, max(0, share)))
+		"%s cannot start: of the chain's budget of $%.2f, $%.2f is left for this issue", first, policy.ChainBudgetUSD,
+		max(0, share)))
 	return &decision
 }
 
 // outcomesByUrgency orders outcomes by urgency for an operator, least urgent first.
 var outcomesByUrgency = []Outcome{
-	OutcomeHealthy, OutcomeResolved, OutcomeApproved, OutcomeKnown, OutcomeSuppressed, OutcomeOverridden, OutcomeAborted,
-	OutcomeNeedsHuman, OutcomeFailed,
+	OutcomeHealthy, OutcomeResolved, OutcomeApproved, OutcomeKnown, OutcomeSuppressed, OutcomeOverridden,
+	OutcomeAborted, OutcomeNeedsHuman, OutcomeFailed,
 }
 
 // DecideIssues returns the decision that ends a split chain with the worst outcome of its issues.

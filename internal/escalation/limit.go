@@ -14,8 +14,8 @@ type Limit struct {
 	Window Duration `json:"window"`
 }
 
-// LongestDuration limits the durations that people configure. A limit with a longer one would never end in practice, and sums of
-// durations could overflow.
+// LongestDuration limits the durations that people configure. A limit with a longer one would never end in practice,
+// and sums of durations could overflow.
 const LongestDuration = 10 * 365 * 24 * time.Hour
 
 // noLimit is the text of a Limit that is not set.
@@ -33,7 +33,8 @@ func ParseLimit(text string) (Limit, error) {
 	span, spanErr := time.ParseDuration(strings.TrimSpace(window))
 	switch {
 	case !found || err != nil || spanErr != nil:
-		return Limit{}, fmt.Errorf("%q is not a limit: write a number, a slash and a duration, such as 3/1h, or %s", text, noLimit)
+		return Limit{}, fmt.Errorf("%q is not a limit: write a number, a slash and a duration, such as 3/1h, or %s",
+			text, noLimit)
 	case limit < 0:
 		return Limit{}, fmt.Errorf("%q is not a limit: the number must not be negative", text)
 	case span <= 0:

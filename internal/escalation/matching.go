@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Sightings returns the faults that the session has found, each with its incident. The parameter incidents holds open and
-// recently resolved incidents. The parameter own holds the IDs of the incidents that the chain already works on. If the
-// session finds nothing wrong, or its verdict is not about services, Sightings returns none.
+// Sightings returns the faults that the session has found, each with its incident. The parameter incidents holds open
+// and recently resolved incidents. The parameter own holds the IDs of the incidents that the chain already works on. If
+// the session finds nothing wrong, or its verdict is not about services, Sightings returns none.
 //
 // If the session is a failed look, its failure is the only fault. If the chain already works on a fault, the session is
 // not the first look, and its failure is no fault. A verdict without a service is about the chain's own incidents or,
@@ -49,7 +49,8 @@ func (m *matching) withoutIssues() []Sighting {
 	rest := slices.Clone(v.Services)
 	for _, sighting := range found {
 		if sameKind(v.Kind, sighting.Incident.Kind) { // otherwise the services have another fault, too
-			rest = slices.DeleteFunc(rest, func(service string) bool { return HasService(sighting.Incident.Services, service) })
+			rest = slices.DeleteFunc(rest,
+				func(service string) bool { return HasService(sighting.Incident.Services, service) })
 		}
 	}
 	if len(rest) == 0 && len(found) > 0 {
@@ -91,9 +92,10 @@ func (m *matching) fits(faults []Issue) []fit {
 }
 
 // match returns the sightings of faults, at least one for each. It considers all faults and all incidents together, the
-// best fit first. Several faults of different services belong to one incident if they are not of different kinds, and if
-// they fit it equally well, the verdict names it, or it has no kind. Two faults of one service are never one incident, because the agent
-// tells them apart. The index of a fault in the verdict's issues begins at first; -1 if the faults are no issues.
+// best fit first. Several faults of different services belong to one incident if they are not of different kinds, and
+// if they fit it equally well, the verdict names it, or it has no kind. Two faults of one service are never one
+// incident, because the agent tells them apart. The index of a fault in the verdict's issues begins at first; -1 if the
+// faults are no issues.
 func (m *matching) match(faults []Issue, first int) []Sighting {
 	taken := map[int]int{}     // the incident of each fault
 	holders := map[int][]fit{} // the faults of each incident
@@ -119,9 +121,10 @@ func (m *matching) match(faults []Issue, first int) []Sighting {
 	return sightings
 }
 
-// parts returns the sightings of a fault whose best incident is given. Normally this is one. If a fault has more services than
-// its incident, the rest of them is a fault of its own in two cases. First, the rest has an open incident: the agent reports two
-// incidents as one. Second, the incident was resolved while the session ran: its services are not repaired with the rest.
+// parts returns the sightings of a fault whose best incident is given. Normally this is one. If a fault has more
+// services than its incident, the rest of them is a fault of its own in two cases. First, the rest has an open
+// incident: the agent reports two incidents as one. Second, the incident was resolved while the session ran: its
+// services are not repaired with the rest.
 func (m *matching) parts(fault Issue, issue int, incident *Incident) []Sighting {
 	part, rest := fault, fault
 	part.Services, rest.Services = nil, nil
@@ -156,8 +159,8 @@ func (f fit) joins(holders []fit, faults []Issue) bool {
 	return len(holders) == 0 || f.named || f.anyKind || f.sameKind == holders[0].sameKind
 }
 
-// compare returns a positive number if f is the better fit, and a negative number if other is. Of two incidents that fit
-// equally well, the later one is better.
+// compare returns a positive number if f is the better fit, and a negative number if other is. Of two incidents that
+// fit equally well, the later one is better.
 func (f fit) compare(other fit) int {
 	better := func(a, b bool) int {
 		switch {
@@ -170,15 +173,17 @@ func (f fit) compare(other fit) int {
 		}
 	}
 	return cmp.Or(better(f.named, other.named), better(f.open, other.open), better(f.own, other.own),
-		better(f.sameKind, other.sameKind), better(f.sameServices, other.sameServices), cmp.Compare(f.shared, other.shared),
+		better(f.sameKind, other.sameKind), better(f.sameServices, other.sameServices),
+		cmp.Compare(f.shared, other.shared),
 		better(f.sameSummary, other.sameSummary), cmp.Compare(f.incident, other.incident))
 }
 
 // fit returns how well fault and incident match; false if they do not.
 //
-// A fault matches an open incident if both of two conditions hold. First, they have a service in common, or neither names a
-// service. Second, they have the same kind, or one of them has no kind. A resolved incident matches only a fault of the same
-// kind. An incident that was resolved while the session ran counts as open, because it was open for the session's agent.
+// A fault matches an open incident if both of two conditions hold. First, they have a service in common, or neither
+// names a service. Second, they have the same kind, or one of them has no kind. A resolved incident matches only a
+// fault of the same kind. An incident that was resolved while the session ran counts as open, because it was open for
+// the session's agent.
 func (m *matching) fit(fault Issue, incident *Incident) (f fit, matches bool) {
 	f.shared = len(slices.DeleteFunc(slices.Clone(fault.Services), func(service string) bool {
 		return !HasService(incident.Services, service)
@@ -222,7 +227,10 @@ func (m *matching) named(found []Sighting) []Sighting {
 	return m.those(func(incident *Incident) bool {
 		news, named := m.session.newsOf(incident)
 		return named && news.Status != IncidentGone && !incident.IsFailedLook() &&
-			!slices.ContainsFunc(found, func(s Sighting) bool { return s.Incident != nil && s.Incident.ID == incident.ID })
+			!slices.ContainsFunc(found, func(s Sighting) bool {
+				return s.Incident != nil &&
+					s.Incident.ID == incident.ID
+			})
 	})
 }
 
@@ -234,8 +242,8 @@ func (m *matching) unnamed() []Sighting {
 	})
 }
 
-// those returns sightings of the selected incidents among those that were open when the session began. A part of an incident's
-// services can have healed.
+// those returns sightings of the selected incidents among those that were open when the session began. A part of an
+// incident's services can have healed.
 func (m *matching) those(selects func(*Incident) bool) []Sighting {
 	var found []Sighting
 	for i := range m.incidents {
@@ -267,13 +275,15 @@ func (s *Session) newsOf(incident *Incident) (KnownIncident, bool) {
 	return s.Verdict.newsOf(incident.ID)
 }
 
-// overtaken reports whether another chain, or a person, resolved the incident while the session ran. The sessions of one chain
-// never overlap. After a reset of the chain, a session can have begun, by its record, before a session that has ended.
+// overtaken reports whether another chain, or a person, resolved the incident while the session ran. The sessions of
+// one chain never overlap. After a reset of the chain, a session can have begun, by its record, before a session that
+// has ended.
 //
-// An incident that was resolved long after the session has ended was closed on a host with a wrong clock: the session may as well
-// have seen the fault later.
+// An incident that was resolved long after the session has ended was closed on a host with a wrong clock: the session
+// may as well have seen the fault later.
 func (s *Session) overtaken(incident *Incident) bool {
-	if !incident.ResolvedAt.After(s.StartedAt) || !s.EndedAt.IsZero() && incident.ResolvedAt.After(s.EndedAt.Add(maxOvertaking)) {
+	if !incident.ResolvedAt.After(s.StartedAt) || !s.EndedAt.IsZero() &&
+		incident.ResolvedAt.After(s.EndedAt.Add(maxOvertaking)) {
 		return false
 	}
 	return incident.ResolvedBy != s.ChainID || incident.Resolution == IncidentClosed

@@ -67,8 +67,8 @@ func TestMatching(t *testing.T) {
 	}
 }
 
-// TestMatchingIgnoresOrder checks that neither the order of the issues nor the order of the incidents decides how many issues
-// are new.
+// TestMatchingIgnoresOrder checks that neither the order of the issues nor the order of the incidents decides how many
+// issues are new.
 func TestMatchingIgnoresOrder(t *testing.T) {
 	t.Parallel()
 	services := []string{"db", "mail", "web"}
@@ -109,8 +109,8 @@ func TestMatchingIgnoresOrder(t *testing.T) {
 	})
 }
 
-// TestSightingsWithoutServices checks that a verdict of a repair that names no service is about the incidents of its chain, or
-// about the services of its session.
+// TestSightingsWithoutServices checks that a verdict of a repair that names no service is about the incidents of its
+// chain, or about the services of its session.
 func TestSightingsWithoutServices(t *testing.T) {
 	t.Parallel()
 	incidents := []Incident{{ID: "incident-1", Services: []string{"web"}}, {ID: "incident-2", Services: []string{"db"}}}
@@ -131,8 +131,8 @@ func TestSightingsWithoutServices(t *testing.T) {
 	require.Empty(t, session.Sightings(incidents, nil)[0].Fault.Services, "a look has not been told what is broken")
 }
 
-// TestRolesFindNoFaults checks that the conclusions of those who look at no service open and end no incident: an author who needs a
-// person to decide has found no fault, and a reviewer heals none.
+// TestRolesFindNoFaults checks that the conclusions of those who look at no service open and end no incident: an author
+// who needs a person to decide has found no fault, and a reviewer heals none.
 func TestRolesFindNoFaults(t *testing.T) {
 	t.Parallel()
 	incidents := []Incident{{ID: "incident-1", Services: []string{"web"}}}
@@ -146,7 +146,8 @@ func TestRolesFindNoFaults(t *testing.T) {
 	}
 }
 
-// TestLookIsAnInterval checks that a look concludes nothing about an incident that was resolved or opened while the look ran.
+// TestLookIsAnInterval checks that a look concludes nothing about an incident that was resolved or opened while the
+// look ran.
 func TestLookIsAnInterval(t *testing.T) {
 	t.Parallel()
 	began, ended := incidentNoon, incidentNoon.Add(5*time.Minute)
@@ -198,8 +199,8 @@ func TestLookIsAnInterval(t *testing.T) {
 	require.NotEmpty(t, healthy.Heals([]Incident{opened}, nil), "its agent was told of it, and has looked")
 }
 
-// TestResolvedPartOfAFault checks a fault that the agent reports as one, and of which another chain repaired a part while the look
-// ran. The rest is new, and the part is not repaired again.
+// TestResolvedPartOfAFault checks a fault that the agent reports as one, and of which another chain repaired a part
+// while the look ran. The rest is new, and the part is not repaired again.
 func TestResolvedPartOfAFault(t *testing.T) {
 	t.Parallel()
 	mail := Incident{
@@ -219,8 +220,8 @@ func TestResolvedPartOfAFault(t *testing.T) {
 	require.Equal(t, []string{"dns", "mail"}, recognition.NewServices(), "an open incident that spreads is one fault")
 }
 
-// TestIssuesOfAnIncidentWithoutKind checks two issues of an incident without a kind, one of which fits an older incident by its kind.
-// Another chain repairs the open incident, so neither is repaired again.
+// TestIssuesOfAnIncidentWithoutKind checks two issues of an incident without a kind, one of which fits an older
+// incident by its kind. Another chain repairs the open incident, so neither is repaired again.
 func TestIssuesOfAnIncidentWithoutKind(t *testing.T) {
 	t.Parallel()
 	older := Incident{ID: "incident-2", Services: []string{"web"}, Kind: "slow", ResolvedAt: incidentNoon.Add(-8 * time.Hour)}
@@ -231,8 +232,8 @@ func TestIssuesOfAnIncidentWithoutKind(t *testing.T) {
 	require.Equal(t, "incident-5", recognition.KnownIssue(1).Incident.ID)
 }
 
-// TestHealedPartOfAnIncident checks a look that names an incident of two services and finds one of them healthy. Only the other one
-// is repaired.
+// TestHealedPartOfAnIncident checks a look that names an incident of two services and finds one of them healthy. Only
+// the other one is repaired.
 func TestHealedPartOfAnIncident(t *testing.T) {
 	t.Parallel()
 	incident := Incident{ID: "incident-5", Services: []string{"mail", "web"}, Summary: "both are slow"}

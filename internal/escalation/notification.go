@@ -65,6 +65,7 @@ type Notification struct {
 	Title   string `json:"title"`
 	// Text begins with what has happened. A service that takes only short messages gets a part of the other lines.
 	Text string `json:"text"`
-	// Then says what people can do, and where they read more, a line for each. No service gets less of it than has room.
+	// Then says what people can do, and where they read more, a line for each. No service gets less of it than has
+	// room.
 	Then string `json:"then,omitempty"`
 }

@@ -15,7 +15,8 @@ const (
 	PlanRun      PlanTask = "run"    // an author carries out its phases, and a reviewer reads each
 )
 
-// PlanState describes how far a workflow is with a plan. It is a part of the visible state of PlanReview and PhaseExecution.
+// PlanState describes how far a workflow is with a plan. It is a part of the visible state of PlanReview and
+// PhaseExecution.
 type PlanState struct {
 	Task PlanTask `json:"task"`
 	// File is the path of the plan in its repository, and Title its heading.
@@ -23,19 +24,19 @@ type PlanState struct {
 	Title string `json:"title,omitempty"`
 	// Repository is the last element of the repository's path; empty for the default directory of the workers.
 	Repository string `json:"repository,omitempty"`
-	// Base is the commit on which the work is based. Branch is the branch of its worktree, and Commit the latest approved
-	// commit; both are empty before there is one.
+	// Base is the commit on which the work is based. Branch is the branch of its worktree, and Commit the latest
+	// approved commit; both are empty before there is one.
 	Base   string `json:"base,omitempty"`
 	Branch string `json:"branch,omitempty"`
 	Commit string `json:"commit,omitempty"`
-	// Phase is the number of the phase that is worked on, and State the state of its loop, such as execute or review. Both are
-	// empty before the first phase and after the last one.
+	// Phase is the number of the phase that is worked on, and State the state of its loop, such as execute or review.
+	// Both are empty before the first phase and after the last one.
 	Phase string `json:"phase,omitempty"`
 	State string `json:"state,omitempty"`
 	// Phases lists the phases in the order of the plan. A PlanReview has one, which stands for the whole plan.
 	Phases []PlanPhase `json:"phases"`
-	// Pushed says where the approved commits were pushed; empty if they were not. PullRequest is the address of the pull
-	// request; empty if there is none.
+	// Pushed says where the approved commits were pushed; empty if they were not. PullRequest is the address of the
+	// pull request; empty if there is none.
 	Pushed      string `json:"pushed,omitempty"`
 	PullRequest string `json:"pull_request,omitempty"`
 	// NoRemote reports that the repository has no remote origin, so nothing is pushed.
@@ -45,7 +46,8 @@ type PlanState struct {
 // Warning says what whoever starts the work on a plan should know; empty if nothing.
 func (p *PlanState) Warning() string {
 	if p.NoRemote {
-		return "The repository has no remote origin: what is approved is not pushed, and stays on a branch in the repository of its host."
+		return "The repository has no remote origin: what is approved is not pushed, and stays on a branch in the " +
+			"repository of its host."
 	}
 	return ""
 }
@@ -61,8 +63,8 @@ type PlanPhase struct {
 	// Turns counts the author's sessions, and Reviews the reviewer's.
 	Turns   int `json:"turns,omitempty"`
 	Reviews int `json:"reviews,omitempty"`
-	// Checks is the result of the repository's checks in the latest review, and Verdict the reviewer's conclusion there. Each is
-	// empty if that review has none.
+	// Checks is the result of the repository's checks in the latest review, and Verdict the reviewer's conclusion
+	// there. Each is empty if that review has none.
 	Checks  string `json:"checks,omitempty"`
 	Verdict string `json:"verdict,omitempty"`
 	// Cost adds up all sessions of the phase.
@@ -124,14 +126,15 @@ func (p PlanPhase) Name() string {
 	return strings.TrimSpace(p.Number + " " + p.Title)
 }
 
-// Judgement says what the latest review of the phase and the checks have found, such as "verdict ready, checks passed"; empty if
-// there was no review.
+// Judgement says what the latest review of the phase and the checks have found, such as "verdict ready, checks passed";
+// empty if there was no review.
 func (p PlanPhase) Judgement() string { return judgement(p.Verdict, p.Checks) }
 
 // maxPhaseName limits the name of a phase in its description, in characters.
 const maxPhaseName = 80
 
-// Describe describes the phase in a line: what became of it, what its latest review and the checks have found, and its cost.
+// Describe describes the phase in a line: what became of it, what its latest review and the checks have found, and its
+// cost.
 func (p PlanPhase) Describe() string {
 	parts := []string{string(p.Status)}
 	if p.Status == PhaseAccepted {

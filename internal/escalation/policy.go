@@ -108,7 +108,8 @@ func (p Policy) OfSession(tier Tier) Policy {
 	}
 	return Policy{
 		Tiers: tiers, DryRun: p.DryRun, ChainBudgetUSD: p.ChainBudgetUSD, DayBudgetUSD: p.DayBudgetUSD,
-		Cooldowns: p.Cooldowns, EscalationLimit: p.EscalationLimit, TalksPerPerson: p.TalksPerPerson, Heartbeat: p.Heartbeat,
+		Cooldowns: p.Cooldowns, EscalationLimit: p.EscalationLimit, TalksPerPerson: p.TalksPerPerson,
+		Heartbeat: p.Heartbeat,
 	}
 }
 
@@ -119,7 +120,8 @@ func (p TierPolicy) withLimits(now TierPolicy) TierPolicy {
 	return next
 }
 
-// WithModel returns the policy with the model that is configured now for the tier or the role of a session whose model was refused.
+// WithModel returns the policy with the model that is configured now for the tier or the role of a session whose model
+// was refused.
 func (p Policy) WithModel(now Policy, of Session) Policy {
 	next := p
 	own, configured := &next.Review.Reviewer, now.Review.Reviewer
@@ -135,8 +137,9 @@ func (p Policy) WithModel(now Policy, of Session) Policy {
 	return next
 }
 
-// WithLimits returns the policy with the times, the turns and the budgets that are configured now, for a chain that has spent the given
-// amount. If the chain's own budget is spent, the chain gets as much again, as far as the configured one permits.
+// WithLimits returns the policy with the times, the turns and the budgets that are configured now, for a chain that has
+// spent the given amount. If the chain's own budget is spent, the chain gets as much again, as far as the configured
+// one permits.
 func (p Policy) WithLimits(now Policy, spentUSD float64) Policy {
 	next := p
 	next.Tiers = slices.Clone(p.Tiers)
@@ -159,8 +162,8 @@ func (p Policy) WithLimits(now Policy, spentUSD float64) Policy {
 // HeartbeatInterval returns the time between two heartbeats of an agent.
 func (p Policy) HeartbeatInterval() time.Duration { return cmp.Or(p.Heartbeat.Std(), defaultHeartbeat) }
 
-// HeartbeatTimeout returns the time without a heartbeat after which Temporal considers a worker dead and gives its tier to
-// another worker.
+// HeartbeatTimeout returns the time without a heartbeat after which Temporal considers a worker dead and gives its tier
+// to another worker.
 func (p Policy) HeartbeatTimeout() time.Duration {
 	return max(leastHeartbeatTimeout, heartbeatsPerTimeout*p.HeartbeatInterval())
 }

@@ -24,8 +24,8 @@ func TestHeartbeatTimeout(t *testing.T) {
 	}
 }
 
-// TestOfSessionKeepsLimits checks that no field of the policy by which sessions are admitted and run gets lost on the way. A new field must
-// be kept, too, or be listed here.
+// TestOfSessionKeepsLimits checks that no field of the policy by which sessions are admitted and run gets lost on the
+// way. A new field must be kept, too, or be listed here.
 func TestOfSessionKeepsLimits(t *testing.T) {
 	t.Parallel()
 	hourly := escalation.Limit{Max: 1, Window: escalation.Duration(time.Hour)}

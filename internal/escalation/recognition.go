@@ -45,7 +45,8 @@ type Look struct {
 // react. If the handler has ended because a person must act, the fault is not known to a chain that a person has
 // started, or that may run a higher tier.
 //
-// A fault is also known if its incident was resolved while the session ran. The next look tells whether it still exists.
+// A fault is also known if its incident was resolved while the session ran. The next look tells whether it still
+// exists.
 func Recognize(session Session, incidents []Incident, look Look, at time.Time) Recognition {
 	recognition := Recognition{At: at}
 	for _, sighting := range session.Sightings(incidents, look.Own) {
@@ -92,8 +93,8 @@ func (i *Incident) resolver() IncidentChain {
 
 // handler returns the other chain that takes care of incident. If there is none, it returns false.
 //
-// Two chains may wait with the same incident and look again at the same time. Exactly one of them must go on. So a chain
-// that already works on the incident leaves it only to a chain that is ahead of it.
+// Two chains may wait with the same incident and look again at the same time. Exactly one of them must go on. So a
+// chain that already works on the incident leaves it only to a chain that is ahead of it.
 func (l Look) handler(incident Incident, at time.Time) (IncidentChain, bool) {
 	chains := incident.Chains
 	isOwn := func(chain IncidentChain) bool {
@@ -113,7 +114,8 @@ func (c *IncidentChain) aheadOf(other IncidentChain) bool {
 	if c.Status == ChainRepairing || other.Status == ChainRepairing {
 		return other.Status != ChainRepairing
 	}
-	return cmp.Or(cmp.Compare(other.Tier, c.Tier), c.Since.Compare(other.Since), cmp.Compare(c.ChainID, other.ChainID)) < 0
+	return cmp.Or(cmp.Compare(other.Tier, c.Tier), c.Since.Compare(other.Since),
+		cmp.Compare(c.ChainID, other.ChainID)) < 0
 }
 
 // Describe names the incident and the chain that takes care of it, or has resolved it.
@@ -131,7 +133,8 @@ func (f *RecognizedFault) Describe() string {
 // AllKnown reports whether the look found faults, and all of them are known.
 func (r *Recognition) AllKnown() bool { return r != nil && len(r.Known) > 0 && len(r.New) == 0 }
 
-// KnownIssue returns the known fault with this index in the verdict's issues; nil if the issue, or a part of it, is new.
+// KnownIssue returns the known fault with this index in the verdict's issues; nil if the issue, or a part of it, is
+// new.
 func (r *Recognition) KnownIssue(issue int) *RecognizedFault {
 	if r == nil || slices.ContainsFunc(r.New, func(s Sighting) bool { return s.Issue == issue }) {
 		return nil
@@ -144,9 +147,9 @@ func (r *Recognition) KnownIssue(issue int) *RecognizedFault {
 	return nil
 }
 
-// SplitIssues returns verdict with the issues that a chain that splits deals with. Issues of one incident become one issue,
-// because one chain repairs an incident. Incidents that still exist, are not among the issues, and are nobody's become
-// issues, because a chain that splits repairs only issues. SplitIssues stores the new indexes in the sightings.
+// SplitIssues returns verdict with the issues that a chain that splits deals with. Issues of one incident become one
+// issue, because one chain repairs an incident. Incidents that still exist, are not among the issues, and are nobody's
+// become issues, because a chain that splits repairs only issues. SplitIssues stores the new indexes in the sightings.
 func (r *Recognition) SplitIssues(verdict Verdict) Verdict {
 	if r == nil {
 		return verdict

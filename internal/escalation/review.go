@@ -22,13 +22,14 @@ const (
 // ReviewPolicy holds the rules for reviews.
 type ReviewPolicy struct {
 	Mode ReviewMode `json:"mode,omitempty"`
-	// Reviewer holds the model, the tools and the limits of a reviewer's session. Its permissions are those of TierObserve.
+	// Reviewer holds the model, the tools and the limits of a reviewer's session. Its permissions are those of
+	// TierObserve.
 	Reviewer TierPolicy `json:"reviewer,omitzero"`
 	// MaxFiles and MaxLines limit the size of a change that is reviewed.
 	MaxFiles int `json:"max_files,omitempty"`
 	MaxLines int `json:"max_lines,omitempty"`
-	// MaxFixes limits the turns in which an author corrects findings, and the turns in which it repairs what checks have
-	// found, before a person is asked.
+	// MaxFixes limits the turns in which an author corrects findings, and the turns in which it repairs what checks
+	// have found, before a person is asked.
 	MaxFixes int `json:"max_fixes,omitempty"`
 }
 
@@ -43,7 +44,8 @@ type AuthorPolicy struct {
 	Role TierPolicy `json:"role,omitzero"`
 }
 
-// OfReviewer returns the policy for a reviewer's session: that of TierObserve, with the reviewer's model, tools and limits.
+// OfReviewer returns the policy for a reviewer's session: that of TierObserve, with the reviewer's model, tools and
+// limits.
 func (p Policy) OfReviewer() Policy { return p.withRole(TierObserve, p.Review.Reviewer) }
 
 // OfAuthor returns the policy for an author's session: that of AuthorTier, with the author's model, tools and limits.
@@ -58,7 +60,8 @@ func (p Policy) ForbidsAuthors() string {
 	case p.DryRun:
 		return "an author cannot change anything in a dry run"
 	case p.AuthorTier() > p.MaxTier:
-		return fmt.Sprintf("an author has the permissions of %s, and %s is the highest that may run", p.AuthorTier(), p.MaxTier)
+		return fmt.Sprintf("an author has the permissions of %s, and %s is the highest that may run", p.AuthorTier(),
+			p.MaxTier)
 	}
 	return ""
 }
@@ -111,7 +114,8 @@ type Review struct {
 	Approved bool `json:"approved,omitempty"`
 	// Pushed says where the supervisor has pushed Commit; empty if it has not.
 	Pushed string `json:"pushed,omitempty"`
-	// PullRequest is the address of the pull request that proposes Commit, or in which the author has; empty if there is none.
+	// PullRequest is the address of the pull request that proposes Commit, or in which the author has; empty if there
+	// is none.
 	PullRequest string `json:"pull_request,omitempty"`
 }
 
@@ -126,7 +130,8 @@ func (r Review) Subject() string {
 	return "phase " + r.Phase
 }
 
-// Judgement says what the reviewer and the checks have found, such as "verdict ready, checks passed"; empty if neither has run.
+// Judgement says what the reviewer and the checks have found, such as "verdict ready, checks passed"; empty if neither
+// has run.
 func (r Review) Judgement() string { return judgement(r.Status, r.Checks) }
 
 func judgement(verdict, checks string) string {
@@ -172,7 +177,8 @@ type ReviewTotals struct {
 
 // Plus returns the sum of two totals.
 func (t ReviewTotals) Plus(more ReviewTotals) ReviewTotals {
-	sum := ReviewTotals{Found: t.Found + more.Found, Fixed: t.Fixed + more.Fixed, ReviewCostUSD: t.ReviewCostUSD + more.ReviewCostUSD}
+	sum := ReviewTotals{Found: t.Found + more.Found, Fixed: t.Fixed + more.Fixed, ReviewCostUSD: t.ReviewCostUSD +
+		more.ReviewCostUSD}
 	sum.ReviewCostEstimated = t.ReviewCostEstimated || more.ReviewCostEstimated
 	if sum.Fixed > 0 {
 		sum.CostPerFixUSD = sum.ReviewCostUSD / float64(sum.Fixed)
@@ -180,8 +186,8 @@ func (t ReviewTotals) Plus(more ReviewTotals) ReviewTotals {
 	return sum
 }
 
-// Describe describes the totals in a line: how many findings were fixed, what the reviews cost, and what they cost for each that was
-// fixed; empty if there is nothing to say.
+// Describe describes the totals in a line: how many findings were fixed, what the reviews cost, and what they cost for
+// each that was fixed; empty if there is nothing to say.
 func (t ReviewTotals) Describe() string {
 	var parts []string
 	if t.Found > 0 {

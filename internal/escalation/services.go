@@ -73,7 +73,8 @@ func nameProblem(service string) string {
 
 // containsServices reports whether services contains all of wanted. If wanted is empty, it returns false.
 func containsServices(services, wanted []string) bool {
-	return len(wanted) > 0 && !slices.ContainsFunc(wanted, func(service string) bool { return !HasService(services, service) })
+	return len(wanted) > 0 && !slices.ContainsFunc(wanted,
+		func(service string) bool { return !HasService(services, service) })
 }
 
 // SharesService reports whether two lists have a service in common.

@@ -47,8 +47,8 @@ func (c *Catalog) actions(actions []Action) []Action {
 	return actions
 }
 
-// Cooldowns returns cooldowns with canonical names of services. If two services have become one, the stricter limit of the two
-// applies.
+// Cooldowns returns cooldowns with canonical names of services. If two services have become one, the stricter limit of
+// the two applies.
 func (c *Catalog) Cooldowns(cooldowns Cooldowns) Cooldowns {
 	if len(cooldowns.Services) == 0 {
 		return cooldowns

@@ -47,8 +47,8 @@ type Service struct {
 	Owner string `json:"owner,omitempty" yaml:"owner"`
 	// Runbook is the instruction for repairing the service, or the address of the instruction.
 	Runbook string `json:"runbook,omitempty" yaml:"runbook"`
-	// RunbookFile and LookFile are paths of files in Markdown: how to repair the service, and how to look at it. In the services
-	// file the paths are relative to that file; in a Catalog they are absolute.
+	// RunbookFile and LookFile are paths of files in Markdown: how to repair the service, and how to look at it. In the
+	// services file the paths are relative to that file; in a Catalog they are absolute.
 	RunbookFile string `json:"runbook_file,omitempty" yaml:"runbook_file"`
 	LookFile    string `json:"look_file,omitempty" yaml:"look_file"`
 }
@@ -123,7 +123,8 @@ func (c *Catalog) enter(at int) error {
 		case taken && other == at:
 			return fmt.Errorf("%q is there twice, and case and blanks make no difference", name)
 		case taken:
-			return fmt.Errorf("%q is already a name of service %q, and case and blanks make no difference", name, c.services[other].Name)
+			return fmt.Errorf("%q is already a name of service %q, and case and blanks make no difference", name,
+				c.services[other].Name)
 		}
 		c.index[key] = at
 	}
@@ -134,7 +135,8 @@ func (c *Catalog) enter(at int) error {
 func (c *Catalog) resolve(service *Service) error {
 	for _, name := range service.DependsOn {
 		if !c.Known(name) {
-			return fmt.Errorf("depends_on names %q, and no service has that name", plaintext.Cut(plaintext.Compact(name), MaxServiceName))
+			return fmt.Errorf("depends_on names %q, and no service has that name",
+				plaintext.Cut(plaintext.Compact(name), MaxServiceName))
 		}
 	}
 	service.DependsOn = c.CanonicalAll(service.DependsOn)

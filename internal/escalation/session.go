@@ -25,17 +25,18 @@ type Purpose string
 
 // The purposes.
 const (
-	PurposeTier         Purpose = ""             // the work of its tier
-	PurposeContinuation Purpose = "continuation" // the tier's work, continued in the conversation of an interrupted session
-	PurposeRecheck      Purpose = "recheck"      // look again after a wait, before a more expensive model is started
-	PurposeHandoff      Purpose = "handoff"      // write the handoff to the next tier
-	PurposeTalk         Purpose = "talk"         // answer a person in a conversation
-	PurposeReview       Purpose = "review"       // review what another session has committed
-	PurposeAuthor       Purpose = "author"       // change a repository after a plan; repairs no service
+	PurposeTier Purpose = "" // the work of its tier
+	// PurposeContinuation: the tier's work, continued in the conversation of an interrupted session
+	PurposeContinuation Purpose = "continuation"
+	PurposeRecheck      Purpose = "recheck" // look again after a wait, before a more expensive model is started
+	PurposeHandoff      Purpose = "handoff" // write the handoff to the next tier
+	PurposeTalk         Purpose = "talk"    // answer a person in a conversation
+	PurposeReview       Purpose = "review"  // review what another session has committed
+	PurposeAuthor       Purpose = "author"  // change a repository after a plan; repairs no service
 )
 
-// HasRole reports whether a session with this purpose has a role of its own, with its own model and limits. It keeps its
-// purpose when it continues an interrupted session.
+// HasRole reports whether a session with this purpose has a role of its own, with its own model and limits. It keeps
+// its purpose when it continues an interrupted session.
 func (p Purpose) HasRole() bool { return p == PurposeReview || p == PurposeAuthor }
 
 // judgesServices reports whether the verdict of a session with the purpose says how services are.
@@ -98,8 +99,8 @@ type Session struct {
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
 
-	// Unusable says why no session may resume this conversation: another one has tried, and could not. It is empty if none has, and
-	// set only where a conversation is about to be resumed.
+	// Unusable says why no session may resume this conversation: another one has tried, and could not. It is empty if
+	// none has, and set only where a conversation is about to be resumed.
 	Unusable ContinuityReason `json:"unusable,omitempty"`
 
 	Report
@@ -146,8 +147,8 @@ func (s *Session) MayHaveActed() bool {
 // Continued reports whether an operator chose to continue an interrupted session with this one.
 func (s *Session) Continued() bool { return s.ContinuityReason == ReasonContinued }
 
-// Repairs reports whether the session was permitted to change services. Dry runs, rechecks, handoffs, authors and Tier 1
-// must not change any service.
+// Repairs reports whether the session was permitted to change services. Dry runs, rechecks, handoffs, authors and Tier
+// 1 must not change any service.
 func (s *Session) Repairs() bool {
 	return s.Tier >= TierSafeRepair && (s.Purpose == PurposeTier || s.Purpose == PurposeContinuation) && !s.DryRun
 }
@@ -167,12 +168,12 @@ func (s *Session) unknownUSD() float64 {
 	return max(0, s.BudgetUSD-s.CostUSD)
 }
 
-// Report is the result of running a session. While the session runs, only Status is set. In JSON, fields that are not set
-// are left out.
+// Report is the result of running a session. While the session runs, only Status is set. In JSON, fields that are not
+// set are left out.
 type Report struct {
 	Status SessionStatus `json:"status"`
-	// Cost adds up this session's invocations, without the conversation that the session resumed. It is no estimate if it comes
-	// from the CLI's result line or from the proxy's count of calls.
+	// Cost adds up this session's invocations, without the conversation that the session resumed. It is no estimate if
+	// it comes from the CLI's result line or from the proxy's count of calls.
 	Cost
 	// ReportedTotalUSD is the total that the CLI printed, in US dollars. It includes the cost of the conversation that
 	// the session resumed.
@@ -190,8 +191,8 @@ type Report struct {
 	CLIVersion        string `json:"cli_version,omitempty"`
 	// Containment names the method that held the process tree together: namespace, subreaper or group.
 	Containment string `json:"containment,omitempty"`
-	// Sandbox describes the kernel's restrictions on the process, such as "full: landlock (ABI 7), as user agent". If the
-	// process had no sandbox, Sandbox is "none" and the reason.
+	// Sandbox describes the kernel's restrictions on the process, such as "full: landlock (ABI 7), as user agent". If
+	// the process had no sandbox, Sandbox is "none" and the reason.
 	Sandbox string `json:"sandbox,omitempty"`
 	// Worktree is the git worktree in which the session worked; nil if the session worked in the chain's directory.
 	Worktree *Worktree `json:"worktree,omitempty"`
@@ -218,8 +219,8 @@ type Report struct {
 }
 
 // Then combines r with next, the report of a later run. It adds up costs, tokens, turns, durations and survivors. It
-// takes the larger of the two numbers of attempts. The status, the verdict, the error and its kind come from next. Every
-// other field comes from next or, if empty there, from r.
+// takes the larger of the two numbers of attempts. The status, the verdict, the error and its kind come from next.
+// Every other field comes from next or, if empty there, from r.
 func (r Report) Then(next Report) Report {
 	total := next
 	total.Cost = r.Plus(next.Cost)

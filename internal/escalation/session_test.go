@@ -79,7 +79,8 @@ func TestChain(t *testing.T) {
 	require.InDelta(t, 2.25, escalation.TotalCostUSD(chain.Sessions), 1e-12)
 }
 
-// TestAnInterruptedContinuationStaysOne checks that the death of a process does not hide that a person chose to continue.
+// TestAnInterruptedContinuationStaysOne checks that the death of a process does not hide that a person chose to
+// continue.
 func TestAnInterruptedContinuationStaysOne(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[escalation.ContinuityReason]escalation.ContinuityReason{

@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawnWork returns the random work of a chain on an incident. There are few IDs and times, so that they often coincide.
+// drawnWork returns the random work of a chain on an incident. There are few IDs and times, so that they often
+// coincide.
 func drawnWork(t *rapid.T, n int) IncidentChain {
 	label := func(what string) string { return fmt.Sprintf("%s of chain %d", what, n) }
 	hour := func(what string) time.Time {
@@ -38,8 +39,8 @@ func drawnWork(t *rapid.T, n int) IncidentChain {
 	return chain
 }
 
-// TestShortListDecidesAlike compares each decision that depends on the chains of an incident: with the whole list, and with the
-// short one. It would fail if the list had only its latest chains.
+// TestShortListDecidesAlike compares each decision that depends on the chains of an incident: with the whole list, and
+// with the short one. It would fail if the list had only its latest chains.
 func TestShortListDecidesAlike(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -100,8 +101,8 @@ func requireShort(t *rapid.T, chains []IncidentChain) {
 	require.LessOrEqual(t, ended, MaxIncidentChains+maxSaysListed*maxRunsListed)
 }
 
-// TestManyDryRunsHideNobody checks the two decisions that many later chains must not change: who was asked, and which tier was
-// tried.
+// TestManyDryRunsHideNobody checks the two decisions that many later chains must not change: who was asked, and which
+// tier was tried.
 func TestManyDryRunsHideNobody(t *testing.T) {
 	t.Parallel()
 	asked := worked("asked", ChainEnded, OutcomeNeedsHuman)

@@ -35,8 +35,8 @@ type Sighting struct {
 	// Incident is the matching incident; nil if the fault is new. A resolved incident means that the fault has come
 	// back, unless Overtaken is set.
 	Incident *Incident
-	// Overtaken reports that the incident was resolved while the session ran. The session may have seen the fault before
-	// that, so it says nothing about the incident.
+	// Overtaken reports that the incident was resolved while the session ran. The session may have seen the fault
+	// before that, so it says nothing about the incident.
 	Overtaken bool
 	// News compares the fault with its open incident; empty if no open incident matches.
 	News IncidentNews
@@ -75,7 +75,8 @@ func (v *Verdict) newsOf(id string) (KnownIncident, bool) {
 	return KnownIncident{}, false
 }
 
-// severityOf returns the severity of a fault of services in a verdict without issues. If services is empty, all checks count.
+// severityOf returns the severity of a fault of services in a verdict without issues. If services is empty, all checks
+// count.
 func (v *Verdict) severityOf(services []string) Severity {
 	if slices.ContainsFunc(v.Checks, func(check CheckResult) bool {
 		return check.Status == CheckDown && (len(services) == 0 || HasService(services, check.Service))
@@ -85,13 +86,14 @@ func (v *Verdict) severityOf(services []string) Severity {
 	return SeverityWarning
 }
 
-// Worsens reports whether the sighting is the first since the given time that finds the incident worse. If so, a chain that
-// met the incident at that time does not know yet that it is worse.
+// Worsens reports whether the sighting is the first since the given time that finds the incident worse. If so, a chain
+// that met the incident at that time does not know yet that it is worse.
 func (s *Sighting) Worsens(since time.Time) bool {
 	return s.News == IncidentWorse && !s.Incident.WorseAt.After(since)
 }
 
 // Covered reports whether the incident of s includes all services of the fault.
 func (s *Sighting) Covered() bool {
-	return s.Incident.IsFailedLook() || len(s.Fault.Services) == 0 || containsServices(s.Incident.Services, s.Fault.Services)
+	return s.Incident.IsFailedLook() || len(s.Fault.Services) == 0 ||
+		containsServices(s.Incident.Services, s.Fault.Services)
 }

@@ -30,20 +30,20 @@ func IsConversation(workflowID string) bool { return strings.HasPrefix(workflowI
 
 // TalkMessage is a message of a person in a conversation.
 type TalkMessage struct {
-	// MessageID is the sender's ID of the message. A message that is sent again with its ID is answered only once. The ID belongs to that
-	// text of that person: another message with it is refused.
+	// MessageID is the sender's ID of the message. A message that is sent again with its ID is answered only once. The
+	// ID belongs to that text of that person: another message with it is refused.
 	MessageID string `json:"message_id"`
 	Text      string `json:"text"`
 	// Actor names the person who sends the message.
 	Actor string `json:"actor"`
-	// After is the turn whose answer the message follows; 0 if it follows none, and nil if it follows the latest answer.
-	// With it, a person goes back to an earlier answer.
+	// After is the turn whose answer the message follows; 0 if it follows none, and nil if it follows the latest
+	// answer. With it, a person goes back to an earlier answer.
 	After *int `json:"after,omitempty"`
-	// About is the chain from whose last session the conversation began, or must begin; empty if the sender does not mind, and in the
-	// records if it began from nothing.
+	// About is the chain from whose last session the conversation began, or must begin; empty if the sender does not
+	// mind, and in the records if it began from nothing.
 	About string `json:"about,omitempty"`
-	// Key is the fingerprint of the message and of everything that was said before it, from a client that sends a history with each
-	// message; empty from other clients. Messages can share a key.
+	// Key is the fingerprint of the message and of everything that was said before it, from a client that sends a
+	// history with each message; empty from other clients. Messages can share a key.
 	Key string `json:"key,omitempty"`
 }
 
@@ -58,7 +58,8 @@ func (m TalkMessage) Validate() error {
 	length := utf8.RuneCountInString(m.Text)
 	switch {
 	case blank(m.MessageID):
-		return errors.New("message_id is empty: give each message an ID of its own, and the same ID when you send it again")
+		return errors.New("message_id is empty: give each message an ID of its own, and the same ID when you send it " +
+			"again")
 	case len(m.MessageID) > MaxMessageID || !plaintext.IsLine(m.MessageID):
 		return fmt.Errorf("message_id must be at most %d printable bytes on one line", MaxMessageID)
 	case blank(m.Text):
@@ -80,13 +81,15 @@ var conversationName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 // CheckConversationName returns an error if name is not a valid name of a conversation. The error is one sentence.
 func CheckConversationName(name string) error {
 	if len(name) > MaxConversationName || !conversationName.MatchString(name) {
-		return fmt.Errorf("%q is no name of a conversation: use at most %d letters, digits, dots, underscores and hyphens",
+		return fmt.Errorf("%q is no name of a conversation: use at most %d letters, digits, dots, underscores and "+
+			"hyphens",
 			plaintext.Cut(plaintext.Line(name), 60), MaxConversationName)
 	}
 	return nil
 }
 
-// OwnConversation stands for the name of the caller's own conversation in requests to the API. No conversation can have this name.
+// OwnConversation stands for the name of the caller's own conversation in requests to the API. No conversation can have
+// this name.
 const OwnConversation = "@me"
 
 // The prefixes of the names of conversations that are not named as a person.
@@ -117,11 +120,13 @@ func AboutChain(chainID string) string {
 // IsAboutChain reports whether a conversation is named as one about a chain.
 func IsAboutChain(name string) bool { return strings.HasPrefix(name, aboutPrefix) }
 
-// PersonalConversation returns the name of a person's own conversation: the person's name or, if no conversation can have that name or
-// others could, a name with a checksum. Two people never have the same, even if they choose their names.
+// PersonalConversation returns the name of a person's own conversation: the person's name or, if no conversation can
+// have that name or others could, a name with a checksum. Two people never have the same, even if they choose their
+// names.
 func PersonalConversation(person string) string {
 	reserved := func(prefix string) bool { return strings.HasPrefix(person, prefix) }
-	if CheckConversationName(person) != nil || slices.ContainsFunc([]string{aboutPrefix, ChatPrefix, personPrefix}, reserved) {
+	if CheckConversationName(person) != nil || slices.ContainsFunc([]string{aboutPrefix, ChatPrefix, personPrefix},
+		reserved) {
 		return withSum(personPrefix, person)
 	}
 	return person
@@ -164,8 +169,8 @@ type TalkTurn struct {
 	State      TalkState `json:"state"`
 	// SessionID is the conversation of the turn's latest session; empty if none has begun.
 	SessionID string `json:"session_id,omitempty"`
-	// Context is the text that the session got in addition to the message, and SeenAt is the time at which that text was true. What has
-	// changed since is unknown to the session.
+	// Context is the text that the session got in addition to the message, and SeenAt is the time at which that text
+	// was true. What has changed since is unknown to the session.
 	Context string    `json:"context,omitempty"`
 	SeenAt  time.Time `json:"seen_at,omitzero"`
 
@@ -241,8 +246,8 @@ type TalkStored struct {
 	Ended bool `json:"ended,omitempty"`
 	// Other reports that the ID belongs to another message, which has that turn. Nothing was stored.
 	Other bool `json:"other,omitempty"`
-	// Missed lists turns between the latest one that the conversation knew and this one that have not ended. There are some if a
-	// workflow task was lost after it had stored a message.
+	// Missed lists turns between the latest one that the conversation knew and this one that have not ended. There are
+	// some if a workflow task was lost after it had stored a message.
 	Missed []TalkPending `json:"missed,omitempty"`
 }
 

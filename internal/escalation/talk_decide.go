@@ -20,7 +20,8 @@ type TalkInput struct {
 	Session Session
 	// Replied reports whether the session has stored a reply.
 	Replied bool
-	// Lost is the reason for which the session could not continue the conversation; empty if it could, or had to continue none.
+	// Lost is the reason for which the session could not continue the conversation; empty if it could, or had to
+	// continue none.
 	Lost ContinuityReason
 	// LostBecause is the error of the session that could not continue the conversation; empty if it had none.
 	LostBecause string
@@ -32,7 +33,8 @@ type TalkInput struct {
 	Again bool
 	// Recalled is the number of earlier turns that a new conversation learns of.
 	Recalled int
-	// Forgets reports that the session was a new conversation that learned of no earlier turns, because the provider had refused them.
+	// Forgets reports that the session was a new conversation that learned of no earlier turns, because the provider
+	// had refused them.
 	Forgets bool
 	// StoppedBy names the person who has stopped the turn; empty if nobody has.
 	StoppedBy string
@@ -76,29 +78,35 @@ func (c ContinuityChoice) LostBy() ContinuityReason {
 }
 
 // DecideTalk decides what follows from how a turn has gone. If the conversation could not be loaded, the turn runs once
-// more, in a new conversation that learns of the earlier turns. If the provider refuses that one, too, the turn runs once more
-// without them: otherwise each message would fail for ever. In every other case the turn ends, with a reply or with a sentence
-// that says why there is none.
+// more, in a new conversation that learns of the earlier turns. If the provider refuses that one, too, the turn runs
+// once more without them: otherwise each message would fail for ever. In every other case the turn ends, with a reply
+// or with a sentence that says why there is none.
 func DecideTalk(in TalkInput) TalkDecision {
 	switch {
 	case in.Replied:
 		return TalkDecision{State: TalkAnswered, Note: in.note()}
 	case in.StoppedBy != "":
 		return TalkDecision{State: TalkStopped, Failure: fmt.Sprintf(
-			"Stopped by %s before an answer; the conversation goes on from the answer before.", plaintext.Line(in.StoppedBy))}
+			"Stopped by %s before an answer; the conversation goes on from the answer before.",
+			plaintext.Line(in.StoppedBy))}
 	case in.Ended:
-		return TalkDecision{State: TalkStopped, Failure: "No answer: the conversation was ended; send the message again to begin it anew."}
+		return TalkDecision{
+			State:   TalkStopped,
+			Failure: "No answer: the conversation was ended; send the message again to begin it anew.",
+		}
 	}
 	if lost := in.unloaded(); lost != "" && !in.Again {
 		return TalkDecision{Again: true, Lost: lost}
 	}
-	if in.Session.Ending == EndingRequest && in.Recalled > 0 && !in.Forgets { // what it refuses may be in the earlier turns
+	// what it refuses may be in the earlier turns
+	if in.Session.Ending == EndingRequest && in.Recalled > 0 && !in.Forgets {
 		return TalkDecision{Again: true, Lost: cmp.Or(in.Lost, ReasonResumeFailed), Forgets: true}
 	}
 	return TalkDecision{State: TalkFailed, Failure: in.failure()}
 }
 
-// unloaded returns the reason for which the session cannot use the conversation that it had to continue; empty if it could.
+// unloaded returns the reason for which the session cannot use the conversation that it had to continue; empty if it
+// could.
 func (in TalkInput) unloaded() ContinuityReason {
 	switch {
 	case in.Session.Treatment().Then != SequelAnew:
@@ -114,7 +122,8 @@ func (in TalkInput) unloaded() ContinuityReason {
 func (in TalkInput) note() string {
 	unarchived := ""
 	if in.Unarchived {
-		unarchived = "The conversation could not be archived: if the worker's host is lost, the next answer begins a new conversation."
+		unarchived = "The conversation could not be archived: if the worker's host is lost, the next answer begins a " +
+			"new conversation."
 	}
 	if in.Lost == "" {
 		return unarchived
@@ -126,7 +135,8 @@ func (in TalkInput) note() string {
 	case in.Recalled > 1:
 		kept = fmt.Sprintf("the last %d turns in short, %s", in.Recalled, kept)
 	}
-	note := fmt.Sprintf("This is a new conversation, because %s: lost is what was said and seen, word for word; kept are %s.",
+	note := fmt.Sprintf("This is a new conversation, because %s: lost is what was said and seen, word for word; kept "+
+		"are %s.",
 		in.whyLost(), kept)
 	return strings.TrimSpace(note + " " + unarchived)
 }
@@ -138,7 +148,8 @@ func (in TalkInput) whyLost() string {
 		return "Claude gave the one before no ID"
 	case ReasonTranscriptLost:
 		if in.LostHost != "" && in.Session.Host != "" && in.LostHost != in.Session.Host {
-			return fmt.Sprintf("the file of the one before is on the host %s, and in no archive that this host can read",
+			return fmt.Sprintf("the file of the one before is on the host %s, and in no archive that this host can "+
+				"read",
 				plaintext.Line(in.LostHost))
 		}
 		return "the file of the one before is neither on this host nor in the archive"
@@ -156,7 +167,8 @@ func (in TalkInput) whyLost() string {
 func (in TalkInput) failure() string {
 	why, do := in.problem()
 	if in.Lost != "" && in.Again {
-		return fmt.Sprintf("No answer: the conversation could not be continued, because %s, and a new one failed, too: %s; %s.",
+		return fmt.Sprintf("No answer: the conversation could not be continued, because %s, and a new one failed, "+
+			"too: %s; %s.",
 			in.whyLost(), why, do)
 	}
 	return fmt.Sprintf("No answer: %s; %s.", why, do)
@@ -184,9 +196,11 @@ func (in TalkInput) problem() (why, do string) {
 		return "the answer became longer than the model may write, even when a shorter one was asked for",
 			"ask for less at a time"
 	case EndingGuard:
-		return fmt.Sprintf("the guard ended the session (%s)", in.detail()), "tell your operator, who finds its calls in the records"
+		return fmt.Sprintf("the guard ended the session (%s)", in.detail()),
+			"tell your operator, who finds its calls in the records"
 	case EndingNoResult:
-		return "the model gave no reply that can be read, even when it was asked again", sendAgain + ", perhaps in other words"
+		return "the model gave no reply that can be read, even when it was asked again", sendAgain +
+			", perhaps in other words"
 	case EndingRequest:
 		return fmt.Sprintf("the request was refused (%s)", in.detail()),
 			"correct what it names, such as the model, the address or the account, and " + sendAgain
@@ -198,12 +212,14 @@ func (in TalkInput) problem() (why, do string) {
 			"ask for less at a time, or raise CLAUDEOPS_TALK_TIMEOUT"
 	case SessionBudgetExhausted:
 		budget := cmp.Or(in.Session.BudgetUSD, in.Limit.BudgetUSD)
-		return fmt.Sprintf("the turn has used up its budget of $%.2f", budget), "ask for less at a time, or raise CLAUDEOPS_TALK_BUDGET_USD"
+		return fmt.Sprintf("the turn has used up its budget of $%.2f", budget),
+			"ask for less at a time, or raise CLAUDEOPS_TALK_BUDGET_USD"
 	case SessionStopped:
 		return "the session was stopped", sendAgain
 	case SessionRunning, SessionCompleted, SessionFailed, SessionResumeFailed, SessionTranscriptLost:
 	}
-	return fmt.Sprintf("the session failed (%s)", in.detail()), sendAgain + ", and look at `claudeops doctor` if it fails again"
+	return fmt.Sprintf("the session failed (%s)", in.detail()), sendAgain +
+		", and look at `claudeops doctor` if it fails again"
 }
 
 // refused returns why the session was not admitted, and what to do about it.

@@ -10,7 +10,8 @@ type TalkFacts struct {
 	Working []Session
 	// Gates holds the chains that wait at a gate.
 	Gates []WaitingGate
-	// Recent holds the last session of each chain since yesterday, the latest first. Only a new conversation learns of them.
+	// Recent holds the last session of each chain since yesterday, the latest first. Only a new conversation learns of
+	// them.
 	Recent []Session
 	// Recalled holds the latest turns that have ended, oldest first. Only a new conversation learns of them.
 	Recalled []TalkTurn

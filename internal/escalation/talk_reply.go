@@ -87,7 +87,8 @@ func DecodeTalkReply(raw []byte) (TalkReply, error) {
 	return reply, err
 }
 
-// visible returns the proposal without the characters that no person can see, so that nothing is carried out that was not shown.
+// visible returns the proposal without the characters that no person can see, so that nothing is carried out that was
+// not shown.
 func (p Proposal) visible() Proposal {
 	for _, text := range []*string{&p.Why, &p.Prompt, &p.Guidance, &p.Reason} {
 		*text = plaintext.Block(*text)
@@ -100,7 +101,8 @@ func (r TalkReply) problems() []string {
 	length := utf8.RuneCountInString(r.Reply)
 	found.must(!blank(r.Reply), "reply is empty")
 	found.must(length <= MaxTalkReply, "reply has %d characters, and at most %d are allowed", length, MaxTalkReply)
-	found.must(len(r.Proposals) <= MaxProposals, "proposals has %d entries, and at most %d are allowed", len(r.Proposals), MaxProposals)
+	found.must(len(r.Proposals) <= MaxProposals, "proposals has %d entries, and at most %d are allowed",
+		len(r.Proposals), MaxProposals)
 	for i, proposal := range r.Proposals {
 		if err := proposal.Validate(); err != nil {
 			found.must(false, "proposals[%d].%s", i, err)
@@ -134,7 +136,8 @@ func (p Proposal) Validate() error {
 		return checkProposedID("chain_id", p.ChainID)
 	case ProposeAnswer:
 		if p.Action.Letter() == "" {
-			return fmt.Errorf("action is %q, and must be continue_session, fix, override or abort", clipWord(string(p.Action)))
+			return fmt.Errorf("action is %q, and must be continue_session, fix, override or abort",
+				clipWord(string(p.Action)))
 		}
 		if err := checkProposedID("gate_id", p.GateID); err != nil {
 			return err
@@ -142,7 +145,8 @@ func (p Proposal) Validate() error {
 		return checkProposedID("chain_id", p.ChainID)
 	case ProposeClose:
 		if CheckIncidentID(p.IncidentID) != nil {
-			return fmt.Errorf("incident_id is %q, and must be the ID of an incident, such as incident-7", clipWord(p.IncidentID))
+			return fmt.Errorf("incident_id is %q, and must be the ID of an incident, such as incident-7",
+				clipWord(p.IncidentID))
 		}
 		if utf8.RuneCountInString(p.Reason) > MaxClosingReason {
 			return fmt.Errorf("reason has more than %d characters", MaxClosingReason)
@@ -154,7 +158,8 @@ func (p Proposal) Validate() error {
 		}
 		return nil
 	default:
-		return fmt.Errorf("kind is %q, and must be start_chain, escalate, answer_gate or close_incident", clipWord(string(p.Kind)))
+		return fmt.Errorf("kind is %q, and must be start_chain, escalate, answer_gate or close_incident",
+			clipWord(string(p.Kind)))
 	}
 }
 
@@ -171,7 +176,8 @@ func checkProposedID(name, id string) error {
 // MaxDescription is more than the characters of any description of a valid proposal: nobody confirms what is not shown.
 const MaxDescription = 20_000
 
-// Describe says in one line what the proposal would do, with all that it would do. The line can contain words of an agent.
+// Describe says in one line what the proposal would do, with all that it would do. The line can contain words of an
+// agent.
 func (p Proposal) Describe() string {
 	var text string
 	switch p.Kind {

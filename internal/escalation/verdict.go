@@ -5,11 +5,12 @@ type VerdictStatus string
 
 // The conclusions.
 const (
-	VerdictHealthy    VerdictStatus = "healthy"     // nothing is wrong
-	VerdictResolved   VerdictStatus = "resolved"    // something was wrong, and the session has repaired it
-	VerdictEscalate   VerdictStatus = "escalate"    // something is wrong, and a higher tier should repair it
-	VerdictNeedsHuman VerdictStatus = "needs_human" // something is wrong, and no tier should repair it without an operator
-	VerdictFailed     VerdictStatus = "failed"      // the tier could not do its work
+	VerdictHealthy  VerdictStatus = "healthy"  // nothing is wrong
+	VerdictResolved VerdictStatus = "resolved" // something was wrong, and the session has repaired it
+	VerdictEscalate VerdictStatus = "escalate" // something is wrong, and a higher tier should repair it
+	// VerdictNeedsHuman: something is wrong, and no tier should repair it without an operator
+	VerdictNeedsHuman VerdictStatus = "needs_human"
+	VerdictFailed     VerdictStatus = "failed" // the tier could not do its work
 )
 
 // Verdict is the structured output of an agent. VerdictSchema is its JSON schema.
@@ -45,7 +46,8 @@ type MemoryProposal struct {
 	Kind MemoryKind `json:"kind"`
 	// Service is the service that it is about. Only people propose memories of no service, which concern all services.
 	Service string `json:"service"`
-	// Subject says in a few words what it is about. Memories with the same subject and different texts contradict each other.
+	// Subject says in a few words what it is about. Memories with the same subject and different texts contradict each
+	// other.
 	Subject string `json:"subject"`
 	Text    string `json:"text"`
 }

@@ -18,10 +18,11 @@ type Worktree struct {
 	New bool `json:"new,omitempty"`
 	// Again reports that an earlier attempt at the session has worked in the worktree.
 	Again bool `json:"again,omitempty"`
-	// Aside is the name under which the commits of the worktree were put aside, because the session begins with others; empty if there were
-	// none.
+	// Aside is the name under which the commits of the worktree were put aside, because the session begins with others;
+	// empty if there were none.
 	Aside string `json:"aside,omitempty"`
-	// EarlierHosts lists other hosts on which earlier attempts at the session have worked, if nobody knows what was committed there.
+	// EarlierHosts lists other hosts on which earlier attempts at the session have worked, if nobody knows what was
+	// committed there.
 	EarlierHosts []string `json:"earlier_hosts,omitempty"`
 	// Kept reports whether the worktree still existed after the session. A worktree without changes and commits is
 	// removed.
@@ -32,7 +33,8 @@ type Worktree struct {
 	Changed bool `json:"changed,omitempty"`
 	// Problem says why Commits and Changed are unknown; empty if both are known.
 	Problem string `json:"problem,omitempty"`
-	// Missing says why the session had no worktree, although it needs one to commit; empty if it had one. Then only Origin is set, too.
+	// Missing says why the session had no worktree, although it needs one to commit; empty if it had one. Then only
+	// Origin is set, too.
 	Missing string `json:"missing,omitempty"`
 }
 

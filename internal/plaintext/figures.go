@@ -13,8 +13,8 @@ func Dollars(usd float64) string {
 	return fmt.Sprintf("$%.2f", usd)
 }
 
-// Cost formats what something has cost, in US dollars. If a part of it is an estimate, or a guess because the price of a model is not
-// known, the amount is about that.
+// Cost formats what something has cost, in US dollars. If a part of it is an estimate, or a guess because the price of
+// a model is not known, the amount is about that.
 func Cost(usd float64, estimated bool) string {
 	if estimated && usd > 0 {
 		return "about " + Dollars(usd)

@@ -60,8 +60,8 @@ func Block(text string) string {
 	}, valid)
 }
 
-// Name returns the name of a file for a sentence: as it is, if it has only letters, digits and . _ - / +; otherwise in quotes, with escapes
-// for what would end a line, a quotation or a code span.
+// Name returns the name of a file for a sentence: as it is, if it has only letters, digits and . _ - / +; otherwise in
+// quotes, with escapes for what would end a line, a quotation or a code span.
 func Name(name string) string {
 	plain := func(r rune) bool {
 		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-/+", r)

@@ -9,8 +9,8 @@ import (
 // only next to its name.
 const minAssigned = 4
 
-// begins matches the beginnings of values that stand in place of a secret: variables, templates, calls and stars. placeholder matches
-// these, and whole values of the kind.
+// begins matches the beginnings of values that stand in place of a secret: variables, templates, calls and stars.
+// placeholder matches these, and whole values of the kind.
 var (
 	begins      = regexp.MustCompile(`^(?:` + templates + `)`)
 	placeholder = regexp.MustCompile(`^(?:` + templates + `|x{3,}$|X{3,}$|[-_]+$)`)
@@ -30,7 +30,8 @@ func isSecretText(text string) bool {
 // portAndPath matches a port at the beginning of a text, alone or in front of a slash.
 var portAndPath = regexp.MustCompile(`^\d{1,5}(?:/|$)`)
 
-// isPortAndPath reports whether text is a port and a path, such as "8080/x". In a URL such a text looks like a password.
+// isPortAndPath reports whether text is a port and a path, such as "8080/x". In a URL such a text looks like a
+// password.
 func isPortAndPath(text string) bool {
 	return portAndPath.MatchString(text) && strings.Contains(text, "/")
 }

@@ -32,7 +32,8 @@ func (r *Redactor) findBase64(text string, nested int) (found []span) {
 		content, end := base64At(text, from)
 		at = max(end, at+1) - 1
 		secrets := r.findIn(readable(content), nested+1)
-		if slash := strings.LastIndexByte(text[from:end], '/'); len(secrets) == 0 && slash >= 0 { // possibly of an address
+		// possibly of an address
+		if slash := strings.LastIndexByte(text[from:end], '/'); len(secrets) == 0 && slash >= 0 {
 			from += slash + 1
 			content, end = base64At(text, from)
 			secrets = r.findIn(readable(content), nested+1)
@@ -56,7 +57,8 @@ func base64At(text string, from int) (content string, end int) {
 		for next < len(text) && next-end < fullLine && isBreak(text[next]) {
 			next++
 		}
-		if end-line < fullLine || !strings.Contains(text[end:next], "\n") || next == len(text) || !isBase64(text[next]) {
+		if end-line < fullLine || !strings.Contains(text[end:next], "\n") || next == len(text) ||
+			!isBase64(text[next]) {
 			break
 		}
 		line, end = next, next

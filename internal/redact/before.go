@@ -69,9 +69,10 @@ func afterSQL(text string, at int) bool {
 	if at == 0 || text[at-1] != ' ' {
 		return false
 	}
-	return slices.ContainsFunc([]string{"with", "encrypted", "set", "role", "user", "alter", "create", "by", "="}, func(word string) bool {
-		return endsWith(text, at-1, word)
-	})
+	return slices.ContainsFunc([]string{"with", "encrypted", "set", "role", "user", "alter", "create", "by", "="},
+		func(word string) bool {
+			return endsWith(text, at-1, word)
+		})
 }
 
 // afterCommand reports whether the name follows a command that sets a variable or a setting.
@@ -80,7 +81,10 @@ func afterCommand(text string, at int) bool {
 	if at == 0 || text[at-1] != ' ' {
 		return false
 	}
-	for _, words := range []string{"env", "arg", "setenv", "set", "set -x", "set -gx", "set -Ux", "set -gux", "configure set", "export"} {
+	for _, words := range []string{
+		"env", "arg", "setenv", "set", "set -x", "set -gx", "set -Ux", "set -gux",
+		"configure set", "export",
+	} {
 		begin := at - 1 - len(words)
 		if endsWith(text, at-1, words) && (begin == 0 || !isAlphanumeric(text[begin-1]) || isEscaped(text, begin-1)) {
 			return true

@@ -5,8 +5,8 @@ import "strings"
 const (
 	// minBlockLines is the number of full lines that make a block.
 	minBlockLines = 3
-	// minVariety is the number of different characters in a full line of a block. A line of random base64 has some 40, and
-	// one of hexadecimal digits at most 22.
+	// minVariety is the number of different characters in a full line of a block. A line of random base64 has some 40,
+	// and one of hexadecimal digits at most 22.
 	minVariety = 28
 )
 
@@ -49,7 +49,8 @@ func nextRun(text string, at int) (from, to int) {
 	return from, to
 }
 
-// blockEnd returns the end of the last full line of a block whose first line is text[from:to], and the number of full lines.
+// blockEnd returns the end of the last full line of a block whose first line is text[from:to], and the number of full
+// lines.
 func blockEnd(text string, from, to int) (end, lines int) {
 	length := to - from
 	for end = from; isDense(text[from:to]); lines++ {
@@ -71,8 +72,8 @@ func isLineBreak(text string) bool {
 	return false
 }
 
-// isDense reports whether a line has the variety of random base64: small letters, capital letters and digits, and many of
-// them.
+// isDense reports whether a line has the variety of random base64: small letters, capital letters and digits, and many
+// of them.
 func isDense(line string) bool {
 	var seen [256]bool
 	variety := 0
@@ -86,8 +87,8 @@ func isDense(line string) bool {
 		line != strings.ToLower(line) && line != strings.ToUpper(line)
 }
 
-// isPublic reports whether the text before a block ends with a header, which is not that of a private key. Such keys are
-// found by their header.
+// isPublic reports whether the text before a block ends with a header, which is not that of a private key. Such keys
+// are found by their header.
 func isPublic(before string) bool {
 	before = strings.TrimRight(strings.TrimSuffix(strings.TrimSuffix(strings.TrimRight(before, " \t\r\n"), `\n`), `\r`), " \t")
 	line := before[max(strings.LastIndexByte(before, '\n'), strings.LastIndex(before, `\n`))+1:]

@@ -81,5 +81,6 @@ func findCommands(text, lower string) (found []span) {
 
 // isCommandPassword reports whether an argument is a password and not the next option.
 func isCommandPassword(text string) bool {
-	return isSecretText(text) && text[0] != '-' && !ordinaryWords[lowerASCII(text)] && !strings.HasPrefix(text, maskStart[:1])
+	return isSecretText(text) && text[0] != '-' && !ordinaryWords[lowerASCII(text)] &&
+		!strings.HasPrefix(text, maskStart[:1])
 }

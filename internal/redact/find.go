@@ -20,8 +20,8 @@ const (
 	lookBack = 40
 )
 
-// findShapes returns the matches of all shapes in text. The argument lower is the text in lower case. No shape searches any
-// part of text more than a few times.
+// findShapes returns the matches of all shapes in text. The argument lower is the text in lower case. No shape searches
+// any part of text more than a few times.
 func findShapes(text, lower string) []span {
 	found := slices.Concat(findPEM(text), findKeyBodies(text), findBlocks(text))
 	known := matchers()
@@ -52,7 +52,8 @@ func windowEnd(text string, at int) int {
 // appendTo appends the positions of the secrets that the shape matches in a window of the text. The argument offset is
 // the position of the window in the text.
 func (m *matcher) appendTo(found []span, window string, offset int) []span {
-	if len(m.with) > 0 && !slices.ContainsFunc(m.with, func(part string) bool { return strings.Contains(window, part) }) {
+	if len(m.with) > 0 && !slices.ContainsFunc(m.with,
+		func(part string) bool { return strings.Contains(window, part) }) {
 		return found
 	}
 	for _, at := range m.compiled().FindAllStringSubmatchIndex(window, -1) {

@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// JSON returns a copy of a JSON document with the secrets in its strings and numbers masked. A valid document stays valid and is
-// otherwise unchanged. A document that is not valid is masked in the same way as by Text. If something that ends like the name of a
-// secret announces a string or a long number, the whole is masked: the name of its field or list, of the field whose "value" it is, the
-// field "name" in front of a field "value", or an option in front of it in a list.
+// JSON returns a copy of a JSON document with the secrets in its strings and numbers masked. A valid document stays
+// valid and is otherwise unchanged. A document that is not valid is masked in the same way as by Text. If something
+// that ends like the name of a secret announces a string or a long number, the whole is masked: the name of its field
+// or list, of the field whose "value" it is, the field "name" in front of a field "value", or an option in front of it
+// in a list.
 func (r *Redactor) JSON(document []byte) []byte {
 	if document == nil {
 		return nil
@@ -69,7 +70,8 @@ func (r *Redactor) maskNumber(written []byte, announced bool) []byte {
 
 // position is a position in a JSON document.
 type position struct {
-	// field is the name of the field whose value is next, and outer that of the list or object around it. list means that it is a list.
+	// field is the name of the field whose value is next, and outer that of the list or object around it. list means
+	// that it is a list.
 	field, outer string
 	list         bool
 	// announced means that a secret is next: a field "name" of this object says so, or an option in front.
@@ -88,7 +90,8 @@ func (p *position) pass(c byte) {
 	}
 }
 
-// ofSecret reports whether the string at the position is a secret as a whole. It notes whether the string announces one.
+// ofSecret reports whether the string at the position is a secret as a whole. It notes whether the string announces
+// one.
 func (p *position) ofSecret(text string) bool {
 	is := isSecretName(p.field) || (p.list || isField(p.field, "value")) && isSecretName(p.outer) ||
 		p.announced && (p.field == "" || isField(p.field, "value"))

@@ -2,10 +2,11 @@ package redact
 
 import "regexp"
 
-// keyStarts lists texts that the body of a private key begins with, or has near its beginning. They are the base64 forms
-// of the version number and the algorithm, which precede the secret.
+// keyStarts lists texts that the body of a private key begins with, or has near its beginning. They are the base64
+// forms of the version number and the algorithm, which precede the secret.
 var keyStarts = []string{
-	"b3BlbnNzaC1rZXktdjE", "IBAAK", "IBADAN", "CAQAwBQYDK2V", "CAQEwBQYDK2V", "AgEAMB", "HcCAQEE", "AgEBBD", "BgkqhkiG9w0BBQ",
+	"b3BlbnNzaC1rZXktdjE", "IBAAK", "IBADAN", "CAQAwBQYDK2V", "CAQEwBQYDK2V", "AgEAMB", "HcCAQEE", "AgEBBD",
+	"BgkqhkiG9w0BBQ",
 }
 
 // keyStart matches the beginning of a key's body in base64: OpenSSH's form, RSA keys, and keys of elliptic curves in

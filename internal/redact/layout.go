@@ -14,7 +14,8 @@ const (
 	maxCells = 64
 )
 
-// withoutDiff returns a text with a blank for each + and - that a diff puts in front of a line. The dash of a list stays.
+// withoutDiff returns a text with a blank for each + and - that a diff puts in front of a line. The dash of a list
+// stays.
 func withoutDiff(text string) string {
 	file := []byte(text)
 	for i, c := range file {
@@ -48,7 +49,8 @@ func (w *secretWord) blockOf(text string, end int) (secret span, found bool) {
 	line, _, _ := strings.Cut(text[from:min(len(text), from+maxLink)], "\n")
 	value := strings.TrimSpace(line)
 	start := from + strings.Index(line, value)
-	if strings.ContainsAny(value, " \t") || strings.HasSuffix(value, ":") || indentation(line) <= outer || !hasDigit(value) {
+	if strings.ContainsAny(value, " \t") || strings.HasSuffix(value, ":") || indentation(line) <= outer ||
+		!hasDigit(value) {
 		return span{}, false
 	}
 	v := valueAt(text, start)
@@ -58,7 +60,8 @@ func (w *secretWord) blockOf(text string, end int) (secret span, found bool) {
 	return w.span(v.start, v.end), true
 }
 
-// listStart matches what is between a name, also in the plural, and a list of YAML on the next lines, and item the beginning of an item.
+// listStart matches what is between a name, also in the plural, and a list of YAML on the next lines, and item the
+// beginning of an item.
 var (
 	listStart = regexp.MustCompile(`^s?["']?[ \t]*:[ \t]*(?:#[^\n]*)?\r?\n`)
 	// inlineList matches what is between a name and the first item of a list in the same line.
@@ -125,7 +128,8 @@ func (w *secretWord) indentedBlock(text string, from, outer int) (secret span, f
 			break
 		}
 	}
-	if start < 0 || end-start < minAssigned || !isSecretText(text[start:end]) || strings.Contains(text[start:end], maskStart) {
+	if start < 0 || end-start < minAssigned || !isSecretText(text[start:end]) ||
+		strings.Contains(text[start:end], maskStart) {
 		return span{end: end}, false
 	}
 	return w.span(start, end), true
@@ -133,7 +137,8 @@ func (w *secretWord) indentedBlock(text string, from, outer int) (secret span, f
 
 func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }
 
-// columnOf returns the positions of the values in a column of a table whose heading is the name, and the end of the table.
+// columnOf returns the positions of the values in a column of a table whose heading is the name, and the end of the
+// table.
 func (w *secretWord) columnOf(text string, at, end int) (cells []span, after int) {
 	lineStart, lineEnd, short := lineAround(text, at, end)
 	if !short {
@@ -155,7 +160,8 @@ func (w *secretWord) columnOf(text string, at, end int) (cells []span, after int
 		if rows {
 			start, stop := cellAt(line, delimiter, column)
 			v := assignedValue{start: from + start, end: from + stop}
-			if value := line[start:stop]; hasDigit(value) && !strings.Contains(value, " ") && w.accepts(text, assigned, v) {
+			if value := line[start:stop]; hasDigit(value) && !strings.Contains(value, " ") &&
+				w.accepts(text, assigned, v) {
 				cells = append(cells, w.span(v.start, v.end))
 			}
 		}
@@ -187,8 +193,8 @@ func lineAround(text string, at, end int) (lineStart, lineEnd int, short bool) {
 	return lineStart, lineEnd, (lineStart > from || from == 0) && (lineEnd < to || to == len(text))
 }
 
-// delimiterOf returns the delimiter of the cells of a line, if a name fills one of several; "" if not. The arguments before and after are
-// the parts of the line around the name.
+// delimiterOf returns the delimiter of the cells of a line, if a name fills one of several; "" if not. The arguments
+// before and after are the parts of the line around the name.
 func delimiterOf(before, line, after string) string {
 	for _, delimiter := range []string{"|", ",", "\t", ";"} {
 		if count := strings.Count(line, delimiter); count > 0 && count <= maxCells && isCell(before, after, delimiter) {
@@ -208,5 +214,6 @@ func delimiterOf(before, line, after string) string {
 func isCell(before, after, delimiter string) bool {
 	before = strings.TrimRight(before, " \"'_abcdefghijklmnopqrstuvwxyz")
 	after = strings.TrimLeft(after, " \"'\r")
-	return (before == "" || strings.HasSuffix(before, delimiter)) && (after == "" || strings.HasPrefix(after, delimiter))
+	return (before == "" || strings.HasSuffix(before, delimiter)) &&
+		(after == "" || strings.HasPrefix(after, delimiter))
 }

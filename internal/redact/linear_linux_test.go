@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// masking returns the shortest of a few times that masking a text takes of a processor. What else runs on the machine adds nothing to it.
+// masking returns the shortest of a few times that masking a text takes of a processor. What else runs on the machine
+// adds nothing to it.
 func masking(t *testing.T, text string) time.Duration {
 	t.Helper()
 	runtime.LockOSThread()
@@ -33,7 +34,8 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(used.Nano())
 }
 
-// TestHostileSizes masks texts that make masking slow. Four times the text takes about four times as long, and not sixteen times.
+// TestHostileSizes masks texts that make masking slow. Four times the text takes about four times as long, and not
+// sixteen times.
 func TestHostileSizes(t *testing.T) {
 	for name, part := range map[string]string{
 		"beginnings of masks": "[masked: ", "beginnings of labels": "[masked: token", "separators": "psk=$,!,!,!,!,!,!", "base64": "cGFzc3dvcmQ9JHgK",
@@ -45,8 +47,8 @@ func TestHostileSizes(t *testing.T) {
 	}
 }
 
-// TestHostileValues masks names with values whose end is far away. It takes not much longer than with blanks in place of what makes it
-// far: then each value ends at once.
+// TestHostileValues masks names with values whose end is far away. It takes not much longer than with blanks in place
+// of what makes it far: then each value ends at once.
 func TestHostileValues(t *testing.T) {
 	blanks := strings.NewReplacer(",", " ", ";", " ", "s:", "s ")
 	for _, part := range []string{"psk=$,!,!,!,!,!,!", "token=$,!", "pwd=a,!,!,!,!", "psk:a;!;!;!;!;!", "pwd=,!,!,!,!", "pwd($,!", "- passwords:\n"} {

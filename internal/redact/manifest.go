@@ -8,7 +8,8 @@ import (
 // The values in the data of a Secret of Kubernetes are secrets, whatever their names.
 var (
 	secretKind = regexp.MustCompile(`\bkind["']?[ \t]*:[ \t]*["']?Secret\b`)
-	// dataObject matches the data in JSON, dataValue a value in it, and dataLine the line of a name in the data of YAML.
+	// dataObject matches the data in JSON, dataValue a value in it, and dataLine the line of a name in the data of
+	// YAML.
 	dataObject = regexp.MustCompile(`"(?:data|stringData)"\s*:\s*\{[^{}]*\}`)
 	dataValue  = regexp.MustCompile(`:\s*"([^"\\]+)"`)
 	dataLine   = regexp.MustCompile(`^[ \t]+["']?[\w.-]+["']?:[ \t]*(?:[|>][-+0-9]*$)?`)
@@ -58,8 +59,8 @@ func objectAround(text string, at, after int) (from, to int) {
 	return from, to
 }
 
-// manifestLines returns the values in the document of YAML around the position of its kind, from a position on, and the end of the
-// document.
+// manifestLines returns the values in the document of YAML around the position of its kind, from a position on, and the
+// end of the document.
 func manifestLines(text string, at, after int) (found []span, end int) {
 	from := strings.LastIndexByte(text[:at], '\n') + 1
 	column, isItem := contentColumn(text[from:])
@@ -102,7 +103,8 @@ func manifestLines(text string, at, after int) (found []span, end int) {
 	return found, max(end, at+1)
 }
 
-// contentColumn returns the column of what follows the blanks and the dash of a line, and whether there is a dash; -1 between documents.
+// contentColumn returns the column of what follows the blanks and the dash of a line, and whether there is a dash; -1
+// between documents.
 func contentColumn(line string) (column int, isItem bool) {
 	if strings.HasPrefix(line, "---") {
 		return -1, false

@@ -26,11 +26,13 @@ type link struct {
 	relation relation
 	// pattern matches the text from the end of the name to the value.
 	pattern *regexp.Regexp
-	// passwordOnly holds for words for passwords only. quoted requires a quoted value, last that the value ends the line.
+	// passwordOnly holds for words for passwords only. quoted requires a quoted value, last that the value ends the
+	// line.
 	passwordOnly, quoted, last bool
 	// element requires the end of an element of a markup language after the value.
 	element bool
-	// before reports whether the name, whose word begins at a position, stands where such a value can follow; nil for any.
+	// before reports whether the name, whose word begins at a position, stands where such a value can follow; nil for
+	// any.
 	before func(text string, at int) bool
 }
 
@@ -162,7 +164,8 @@ func (l *link) admits(text string, at int, v assignedValue) bool {
 // accepts reports whether a value is a secret.
 func (w *secretWord) accepts(text string, by relation, v assignedValue) bool {
 	secret := text[v.start:v.end]
-	if len(secret) < minAssigned || !isSecretText(secret) || ordinaryWords[lowerASCII(strings.TrimRight(secret, ").:;,]}"))] ||
+	if len(secret) < minAssigned || !isSecretText(secret) ||
+		ordinaryWords[lowerASCII(strings.TrimRight(secret, ").:;,]}"))] ||
 		strings.HasPrefix(secret, maskStart) || secret[0] == ' ' && strings.Contains(secret, "\n") ||
 		!v.quoted && isReference(text, v) {
 		return false
@@ -199,14 +202,16 @@ func isMixed(text string) bool {
 			return false
 		}
 	}
-	return letters > 1 && digits > 0 && len(text) > 5 && !strings.Contains(text, "://") && !ordinaryShape.MatchString(text)
+	return letters > 1 && digits > 0 && len(text) > 5 && !strings.Contains(text, "://") &&
+		!ordinaryShape.MatchString(text)
 }
 
 // code matches what refers to a value: config.password, *tls.Config.
 var code = regexp.MustCompile(`^[*&]?(?:[A-Za-z_]+\.)+[A-Za-z_]+[):,;]{0,3}$|^[*&]?\w+\.[A-Z]\w*|` +
 	`^[\w.]+\[|^[\w.]*\{|^[@&]?\w+::|^[a-z_]+_[a-z_]+[):,;]{0,3}$`)
 
-// A type follows a name and a colon in code: variable and parameter match what is in front of the name, typeName the type.
+// A type follows a name and a colon in code: variable and parameter match what is in front of the name, typeName the
+// type.
 var (
 	variable  = regexp.MustCompile(codeWord + `(?:let|const|var|val)[ \t][^\n"'=]*$`)
 	parameter = regexp.MustCompile(codeWord + `(?:def|fn|fun|func|function)[ \t][^\n"'=(]*\([^\n"'=]*$`)
@@ -220,14 +225,15 @@ func isType(text string, at int, v assignedValue) bool {
 	at = nameStart(text, at)
 	before := text[max(0, at-maxBefore):at]
 	return typeName.MatchString(text[v.start:v.end]) && (parameter.MatchString(before) ||
-		variable.MatchString(before) && strings.HasPrefix(strings.TrimLeft(text[v.end:min(len(text), v.end+maxName)], " "), "="))
+		variable.MatchString(before) &&
+			strings.HasPrefix(strings.TrimLeft(text[v.end:min(len(text), v.end+maxName)], " "), "="))
 }
 
 // numbered matches a word with a number, such as hunter2.
 var numbered = regexp.MustCompile(`^[A-Za-z]{4,}\d{1,4}[.!]?$`)
 
-// isReference reports whether a value without quotes refers to a variable, as in password = config.password. Files of settings have no
-// blanks around the equals sign.
+// isReference reports whether a value without quotes refers to a variable, as in password = config.password. Files of
+// settings have no blanks around the equals sign.
 func isReference(text string, v assignedValue) bool {
 	secret := text[v.start:v.end]
 	spaced := v.start > 0 && isBreak(text[v.start-1])
@@ -240,7 +246,8 @@ func nameEndingAt(text string, at int) string {
 	return text[nameStart(text, end):end]
 }
 
-// ordinaryShape matches what is no secret although it mixes letters and digits: times, versions, names with a number, hosts.
+// ordinaryShape matches what is no secret although it mixes letters and digits: times, versions, names with a number,
+// hosts.
 var ordinaryShape = regexp.MustCompile(`^(?:\d{4}-\d\d|v?\d+\.\d|[a-z]{2,}\d{0,2}[-./:]|[a-z-]+\d?$|\w+\.\w+\.\w|` +
 	`sha\d+|ssh\d|ipv?\d|utf-?\d|base\d|md5|http)`)
 
@@ -326,12 +333,14 @@ func quotedAt(text string, at, mark int) assignedValue {
 	for end := start; end < limit; end++ {
 		switch {
 		case strings.HasPrefix(text[end:], opener):
-			if more := len(quoteInQuotes.FindString(text[end:min(len(text), end+maxBackslashes)])); opener == "'" && more > 0 {
+			if more := len(quoteInQuotes.FindString(text[end:min(len(text), end+maxBackslashes)])); opener == "'" &&
+				more > 0 {
 				end += more - 1
 				continue
 			}
 			return assignedValue{start, end, true}
-		case text[end] == '\n' && (opener == "`" || end == start || strings.IndexByte("+,;:)]} .", text[start]) >= 0): // the end of another
+		// the end of another
+		case text[end] == '\n' && (opener == "`" || end == start || strings.IndexByte("+,;:)]} .", text[start]) >= 0):
 			return assignedValue{start: start, end: start, quoted: true}
 		case text[end] == '\n':
 			lines++
@@ -351,8 +360,8 @@ var quoteInQuotes = regexp.MustCompile(`^'\\+''`)
 // maxSeparators limits the characters of a value that are examined as its possible end.
 const maxSeparators = 32
 
-// plainEnd returns the end of a value without quotes. A character such as a comma ends it if nothing follows, or something with a name
-// of its own.
+// plainEnd returns the end of a value without quotes. A character such as a comma ends it if nothing follows, or
+// something with a name of its own.
 func plainEnd(text string, at int) int {
 	limit, separators := min(len(text), at+maxValue), 0
 	for end := at; end < limit; end++ {
@@ -370,7 +379,8 @@ func plainEnd(text string, at int) int {
 				return end
 			}
 		case c >= utf8.RuneSelf:
-			if r, _ := utf8.DecodeRuneInString(text[end:]); unicode.IsSpace(r) || unicode.IsLetter(r) && !unicode.In(r, unicode.Latin) ||
+			if r, _ := utf8.DecodeRuneInString(text[end:]); unicode.IsSpace(r) ||
+				unicode.IsLetter(r) && !unicode.In(r, unicode.Latin) ||
 				strings.ContainsRune("。、，；“”’）」", r) {
 				return end
 			}

@@ -35,7 +35,8 @@ var (
 		"mot de passe", "mot_de_passe", "motdepasse", // French
 		"contraseña", "contrasena", "contraseÑa", // Spanish
 		"palavra-passe", "palavra passe", // Portuguese
-		"parola d'ordine", "wachtwoord", "lösenord", "adgangskode", "salasana", // Italian, Dutch, Swedish, Danish, Finnish
+		// Italian, Dutch, Swedish, Danish, Finnish
+		"parola d'ordine", "wachtwoord", "lösenord", "adgangskode", "salasana",
 		"passord", "kodeord", "jelszó", "hasło", "haslo", "heslo", // Norwegian, Danish, Hungarian, Polish, Czech
 		"şifre", "Şifre", "parolă", "kata sandi", "mật khẩu", "mat khau", // Turkish, Romanian, Indonesian, Vietnamese
 		"пароль", "Пароль", "ПАРОЛЬ", "κωδικός", "Κωδικός", // Russian, Ukrainian, Greek
@@ -44,9 +45,15 @@ var (
 	}
 	wholeWords = []string{"pass", "pwd", "pw", "psk", "mdp", "senha", "parola", "sifre", "wpa-psk"}
 	// directives are settings of programs: redis.conf, slapd.conf, ldap.conf, keytool, snmpd.conf.
-	directives = []string{"requirepass", "masterauth", "rootpw", "bindpw", "storepass", "keypass", "rocommunity", "rwcommunity"}
+	directives = []string{
+		"requirepass", "masterauth", "rootpw", "bindpw", "storepass", "keypass", "rocommunity",
+		"rwcommunity",
+	}
 	// keyOf lists what a key that is a secret is for.
-	keyOf = []string{"api", "access", "private", "auth", "secret", "encryption", "preshared", "pre-shared", "signing", "master"}
+	keyOf = []string{
+		"api", "access", "private", "auth", "secret", "encryption", "preshared", "pre-shared", "signing",
+		"master",
+	}
 )
 
 // secretWords holds all words, and a scanner for them.
@@ -61,7 +68,8 @@ var secretWords, wordScanner = func() (words []secretWord, _ *scanner) {
 	add(passwordLabel, secretWord{whole: true}, wholeWords...)
 	add(passwordLabel, secretWord{directive: true}, directives...)
 	add(tokenLabel, secretWord{}, "token", "_pat")
-	add(fieldLabel, secretWord{}, "secret", "key-data", "credential", "credentials", "recovery code", "recovery codes", "backup code",
+	add(fieldLabel, secretWord{}, "secret", "key-data", "credential", "credentials", "recovery code", "recovery codes",
+		"backup code",
 		"verification code", "unseal key", "_auth", "_dsn", "otp code")
 	for _, of := range keyOf {
 		for _, joined := range []string{"key", "_key", "-key", ".key", " key"} {

@@ -106,7 +106,8 @@ func (r *Redactor) findIn(text string, nested int) []span {
 // findAnnounced returns the positions of what is a secret by its shape, or by what is in front of it.
 func findAnnounced(text string) []span {
 	lower := lowerASCII(text)
-	found := slices.Concat(findShapes(text, lower), findNamed(text, lower), findCommands(text, lower), findManifests(text))
+	found := slices.Concat(findShapes(text, lower), findNamed(text, lower), findCommands(text, lower),
+		findManifests(text))
 	if file := withoutDiff(text); file != text {
 		found = append(found, findNamed(file, lowerASCII(file))...)
 	}
@@ -143,7 +144,11 @@ func withoutMasks(spans, masks []span) []span {
 		return spans
 	}
 	return slices.DeleteFunc(spans, func(s span) bool {
-		next, _ := slices.BinarySearchFunc(masks, s.start, func(mask span, start int) int { return cmp.Compare(mask.end, start+1) })
+		next, _ := slices.BinarySearchFunc(masks, s.start, func(mask span,
+			start int,
+		) int {
+			return cmp.Compare(mask.end, start+1)
+		})
 		for ; next < len(masks) && masks[next].start < s.end; next++ {
 			mask := masks[next]
 			if s.start > mask.start || s.end < mask.end || s.start == mask.start && s.end == mask.end {
@@ -194,8 +199,8 @@ func replace(text string, spans []span) string {
 // literals matches numbers of JSON, and lists of them with other values without quotes.
 var literals = regexp.MustCompile(`^(?:(?:-?\d[-+.eE\d]*|true|false|null),?)+$`)
 
-// markBefore returns the quotation mark, with its backslashes, after the name of the field of JSON whose value begins at a position; ""
-// if there is none.
+// markBefore returns the quotation mark, with its backslashes, after the name of the field of JSON whose value begins
+// at a position; "" if there is none.
 func markBefore(text string, at int) string {
 	at = skipBack(text, skipBack(text, at, " \t"), "[ \t")
 	if at == 0 || text[at-1] != ':' {

@@ -9,8 +9,9 @@ const (
 	longWord = 20
 )
 
-// Settled returns the beginning of an unfinished text, with secrets masked. It leaves out the end that could be the beginning of
-// a secret: the last word with the long words before it, a block of code without its end, and the beginning of a known secret.
+// Settled returns the beginning of an unfinished text, with secrets masked. It leaves out the end that could be the
+// beginning of a secret: the last word with the long words before it, a block of code without its end, and the
+// beginning of a known secret.
 func (r *Redactor) Settled(text string) string {
 	end := settledWords(text)
 	if strings.Count(text[:end], fence)%2 == 1 {

@@ -52,8 +52,8 @@ var shapes = []shape{
 	},
 	{
 		label: "session key", keys: []string{"claudeops-session-"}, pattern: `claudeops-session-[A-Z2-7]{16,}`,
-		example: "→claudeops-session-" + strings.Repeat("A2B3C4D5", 6) + "WXYZ", near: "claudeops-session-x and claudeops-sessions",
-		source: "package proxy",
+		example: "→claudeops-session-" + strings.Repeat("A2B3C4D5", 6) + "WXYZ",
+		near:    "claudeops-session-x and claudeops-sessions", source: "package proxy",
 	},
 	{
 		label: "claudeops token", keys: []string{"claudeops-token-"}, pattern: `claudeops-token-[0-9a-f]{32,}`,
@@ -63,7 +63,8 @@ var shapes = []shape{
 	{
 		label: "password hash",
 		keys: []string{
-			"$1$", "$2a$", "$2b$", "$2x$", "$2y$", "$5$", "$6$", "$7$", "$y$", "$gy$", "$apr1$", "$argon2", "$scrypt", "$pbkdf2",
+			"$1$", "$2a$", "$2b$", "$2x$", "$2y$", "$5$", "$6$", "$7$", "$y$", "$gy$", "$apr1$", "$argon2", "$scrypt",
+			"$pbkdf2",
 		},
 		pattern: `\$(?:[1567]|2[abxy]|g?y|apr1|argon2(?:id|[id])|scrypt|pbkdf2[\w-]*)\$(?:[\w=,./+-]{1,80}\$){0,4}[\w./+-]{20,}={0,2}`,
 		example: "root:→$6$rounds=5000$" + fill(16) + "$" + fill(86) + ":19000:0:99999:7:::",
@@ -86,7 +87,8 @@ var shapes = []shape{
 	{
 		label: "gitlab token",
 		keys: []string{
-			"glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glft-", "glimt-", "glagent-", "gloas-", "glffct-", "glsoat-",
+			"glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glft-", "glimt-", "glagent-", "gloas-", "glffct-",
+			"glsoat-",
 		},
 		pattern: `(gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|oas|ffct|soat|rtr)-[\w.-]{20,})`, example: "→glpat-" + fill(20),
 		near: "glpat-short, glrt- and english-speaking", source: gitleaks,
@@ -139,8 +141,8 @@ var shapes = []shape{
 	},
 	{
 		label: "npm token", keys: []string{"npm_"}, pattern: edge + `(npm_[A-Za-z0-9]{36})(?:[^A-Za-z0-9]|$)`,
-		example: "//registry.npmjs.org/:_authToken=→npm_" + fill(36), near: "npm_config_registry and npm_lifecycle_event",
-		source: gitleaks,
+		example: "//registry.npmjs.org/:_authToken=→npm_" + fill(36),
+		near:    "npm_config_registry and npm_lifecycle_event", source: gitleaks,
 	},
 	{
 		label: "pypi token", keys: []string{"pypi-"}, pattern: `pypi-AgE[\w-]{32,}`,
@@ -258,16 +260,18 @@ var shapes = []shape{
 	{
 		label: "bearer token", keys: []string{"bearer"}, pattern: `(?i)bearer[ \t]+([\w.~+/=-]{12,})`,
 		accept:  func(match []string) bool { return isSecretText(match[1]) && hasDigit(match[1]) },
-		example: "Bearer →" + fill(24), near: "bearer authentication-required, and Bearer $API_TOKEN", source: "RFC 6750",
+		example: "Bearer →" + fill(24), near: "bearer authentication-required, and Bearer $API_TOKEN",
+		source: "RFC 6750",
 	},
-	{ //nolint:gosec // an example
+	{
 		label: "password in an address", keys: []string{"//"},
 		with:    []string{"@", "(at)"}, // plaintext.ForChat replaces @ by (at)
 		pattern: `[A-Za-z][A-Za-z0-9+.-]*: ?//[^\s/:@"'<>]*:([^\s@"'<>]+?)(?:@|\(at\))[\w.\[-]`,
 		accept:  func(match []string) bool { return isSecretText(match[1]) && !isPortAndPath(match[1]) },
 		example: "postgres://ops:→hunter2/x#?@db.example:5432/x",
-		near:    "http://proxy:8080/x@2.1, ssh://git@host/x, https://a:$PASSWORD@host/ and http://localhost:3000/@scope/name@1",
-		source:  "RFC 3986",
+		near: "http://proxy:8080/x@2.1, ssh://git@host/x, https://a:$PASSWORD@host/ and " +
+			"http://localhost:3000/@scope/name@1",
+		source: "RFC 3986",
 	},
 	{
 		label: "token in an address", keys: []string{"//"}, with: []string{"@", "(at)"},
@@ -281,7 +285,10 @@ var shapes = []shape{
 		pattern: `(?i)(?:^|[\s"'=,\[(]|\\n)--?(?:[a-z]{1,20}-){0,3}` +
 			`(?:password|passwd|passphrase|token|secret|api-?key|access-?token|auth-?token|secret-?key)` +
 			`(?:[ \t]+|["'],[ \t\n]*["'])(?:` + quotes + `)?([^\s"'\\-][^\s"'\\]{3,})`,
-		accept:  func(match []string) bool { return isSecretText(match[1]) && !ordinaryWords[strings.ToLower(match[1])] },
+		accept: func(match []string) bool {
+			return isSecretText(match[1]) &&
+				!ordinaryWords[strings.ToLower(match[1])]
+		},
 		example: `mysql --user ops --password →hunter2`, near: "--token $TOKEN, --password required and --token-file x",
 		source: "options of common programs",
 	},
@@ -296,17 +303,22 @@ var shapes = []shape{
 	},
 	{
 		label: "password", keys: []string{"@tcp(", "@unix("}, pattern: `[\w.-]+:([^\s:@/"']{3,})@(?:tcp|unix)\(`,
-		example: "ops:→hunter2@tcp(db:3306)/shop", near: "user@tcp(db:3306)", source: "the data source names of Go's MySQL driver",
+		example: "ops:→hunter2@tcp(db:3306)/shop", near: "user@tcp(db:3306)",
+		source: "the data source names of Go's MySQL driver",
 	},
 	{
 		label: "password", keys: []string{":5432:", ":5433:", ":6432:", ":*:"},
 		pattern: `(?:^|[\s"]|\\n)[\w.*-]+:(?:\d{4,5}|\*):[^:\s]+:[^:\s]+:([^\s"\\]{3,})`,
 		accept:  func(match []string) bool { return isSecretText(match[1]) && !strings.Contains(match[1], ":") },
-		example: "db.lan:5432:shop:ops:→hunter2", near: "tcp 0.0.0.0:5432:x, lp:*:20228:0:99999:7:::", source: "the file .pgpass",
+		example: "db.lan:5432:shop:ops:→hunter2", near: "tcp 0.0.0.0:5432:x, lp:*:20228:0:99999:7:::",
+		source: "the file .pgpass",
 	},
 	{
 		label: "password", keys: []string{"login"}, pattern: `\blogin\s+\S+\s+password\s+(\S{3,})`,
-		accept:  func(match []string) bool { return isSecretText(match[1]) && !ordinaryWords[strings.ToLower(match[1])] },
+		accept: func(match []string) bool {
+			return isSecretText(match[1]) &&
+				!ordinaryWords[strings.ToLower(match[1])]
+		},
 		example: "machine x login ops password →hunter2", near: "login failed, password expired", source: "netrc(5)",
 	},
 	{
@@ -334,7 +346,10 @@ var shapes = []shape{
 		example: `{"auth":"→b3BzOmh1bnRlcjIy"}`, near: `{"auth":"required"}`, source: "the file .docker/config.json",
 	},
 	{
-		label: "password", keys: []string{"--password-stdin", "--stdin", "sudo -s", "sudo -ks", "chpasswd", "--pass-stdin"},
+		label: "password", keys: []string{
+			"--password-stdin", "--stdin", "sudo -s", "sudo -ks", "chpasswd",
+			"--pass-stdin",
+		},
 		pattern: `(?:echo|printf)[ \t]+(?:-n[ \t]+)?["']?(?:[\w.-]+:)?([^\s"'|]{3,})["']?[ \t]*\|[ \t]*` +
 			`(?:sudo )?[^|\n]{0,80}(?:stdin|sudo -k?S|chpasswd)`,
 		accept:  func(match []string) bool { return isSecretText(match[1]) },
@@ -386,7 +401,10 @@ var matchers = sync.OnceValue(func() table {
 	var known table
 	var keywords []keyword
 	for i, s := range slices.Concat(shapes, gitleaksShapes()) {
-		known.all = append(known.all, matcher{s, i + 1, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s.pattern) })})
+		known.all = append(known.all, matcher{
+			s, i + 1,
+			sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s.pattern) }),
+		})
 		for _, key := range s.keys {
 			keywords = append(keywords, keyword{key, i})
 		}

@@ -39,7 +39,8 @@ func shown(text, secret string) string {
 	return ""
 }
 
-// TestSpellings masks secrets as logs, configurations and command lines spell them. The rows mark the secret with arrows.
+// TestSpellings masks secrets as logs, configurations and command lines spell them. The rows mark the secret with
+// arrows.
 func TestSpellings(t *testing.T) {
 	t.Parallel()
 	names, texts := rowsIn(t, "testdata/spellings.txt")

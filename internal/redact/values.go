@@ -15,8 +15,8 @@ const (
 	// minSecret is the minimum length of a secret, in bytes. The values of variables that contain secrets are masked
 	// wherever they occur. Values that are shorter than this, such as "1" or "root", also occur in ordinary text.
 	minSecret = 8
-	// minDigits is the minimum length of a secret of digits only, and minWord is the minimum length of a secret of letters
-	// only. Shorter numbers and words are usually settings and not secrets.
+	// minDigits is the minimum length of a secret of digits only, and minWord is the minimum length of a secret of
+	// letters only. Shorter numbers and words are usually settings and not secrets.
 	minDigits = 12
 	minWord   = 16
 )
@@ -70,8 +70,8 @@ func valuesOf(environ []string) []value {
 	return all
 }
 
-// linesOf returns what is secret in the lines of a secret with several: a log can show each after something else. Lines that any document
-// can have are ordinary text.
+// linesOf returns what is secret in the lines of a secret with several: a log can show each after something else. Lines
+// that any document can have are ordinary text.
 func linesOf(secret string) (parts []string) {
 	if !strings.Contains(secret, "\n") {
 		return nil
@@ -86,7 +86,8 @@ func linesOf(secret string) (parts []string) {
 		if field := setting.FindStringSubmatch(line); field != nil {
 			part, structural = field[1], true
 		}
-		if len(found) == 0 && (!structural && hasDigit(line) || slices.ContainsFunc(runs.FindAllString(part, -1), isRandom)) {
+		if len(found) == 0 && (!structural && hasDigit(line) ||
+			slices.ContainsFunc(runs.FindAllString(part, -1), isRandom)) {
 			parts = append(parts, part)
 		}
 	}
@@ -138,7 +139,8 @@ func secretsOf(name, content string) []string {
 	if !strings.Contains(strings.ToUpper(name), "HEADERS") {
 		return secrets
 	}
-	for pair := range strings.SplitSeq(content, ",") { // OpenTelemetry's form is name=value,name=value with URL encoding
+	// OpenTelemetry's form is name=value,name=value with URL encoding
+	for pair := range strings.SplitSeq(content, ",") {
 		_, field, _ := strings.Cut(pair, "=")
 		decoded, err := url.PathUnescape(strings.TrimSpace(field))
 		if err != nil {
@@ -362,7 +364,8 @@ func extendToRun(text string, start, end int) (from, to int) {
 }
 
 func isBase64(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+' || c == '/' || c == '-' || c == '_'
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+' || c == '/' || c == '-' ||
+		c == '_'
 }
 
 // occurrences returns an iterator over the positions of part in text, without overlaps.

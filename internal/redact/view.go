@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// view is a text with its escapes decoded. For each byte it knows which part of the original text stands for it, unless start is nil.
+// view is a text with its escapes decoded. For each byte it knows which part of the original text stands for it, unless
+// start is nil.
 type view struct {
 	bytes      []byte
 	start, end []int32
@@ -15,8 +16,8 @@ type view struct {
 // maxView is the length of the longest text of which there are views, because positions have 32 bits.
 const maxView = 1<<31 - 1
 
-// maxPasses limits how often a text is decoded: a URL in JSON in a URL takes three passes. Each pass decodes all repetitions of one
-// kind, such as %2520 and \\\".
+// maxPasses limits how often a text is decoded: a URL in JSON in a URL takes three passes. Each pass decodes all
+// repetitions of one kind, such as %2520 and \\\".
 const maxPasses = 4
 
 // newView returns a view of a text without escapes. Without positions it takes a tenth of the memory.
@@ -89,7 +90,8 @@ func hasEscapes[T string | []byte](text T) bool {
 				return true
 			}
 		case '=':
-			if text[i+1] == '3' && text[i+2] == 'D' || i+3 < len(text) && text[i+3] == '=' && isHex(text[i+1]) && isHex(text[i+2]) {
+			if text[i+1] == '3' && text[i+2] == 'D' || i+3 < len(text) && text[i+3] == '=' && isHex(text[i+1]) &&
+				isHex(text[i+2]) {
 				return true
 			}
 		case '\\':
@@ -173,8 +175,8 @@ func hasPrefix(text []byte, prefix string) bool {
 	return len(text) >= len(prefix) && string(text[:len(prefix)]) == prefix
 }
 
-// hexAfter decodes a byte in two hexadecimal digits after a mark. The argument again is the mark itself in digits: the text can be
-// encoded several times.
+// hexAfter decodes a byte in two hexadecimal digits after a mark. The argument again is the mark itself in digits: the
+// text can be encoded several times.
 func hexAfter(text []byte, mark byte, again string) (char rune, length int) {
 	if len(text) < 3 || text[0] != mark || !isHex(text[1]) || !isHex(text[2]) {
 		return 0, 0
@@ -199,8 +201,8 @@ func hexValue(c byte) byte {
 // maxBackslashes limits the backslashes of one escape.
 const maxBackslashes = 64
 
-// backslashed decodes the escapes of shells, of JSON and of programming languages. Several backslashes are one: the text can be quoted
-// several times.
+// backslashed decodes the escapes of shells, of JSON and of programming languages. Several backslashes are one: the
+// text can be quoted several times.
 func backslashed(text []byte) (char rune, length int) {
 	at := 0
 	for at < len(text) && at < maxBackslashes && text[at] == '\\' {
@@ -290,8 +292,8 @@ func (v *view) inText(s span) span {
 // plainForm returns the spelling of a value in the views that leave out blanks and quotes.
 func plainForm(value string) string { return string(newView(value, false).decode().plain().bytes) }
 
-// findPlain returns the positions of known values in any mixture of escapes, quotes and line breaks. Most texts have none, and then it
-// needs no positions.
+// findPlain returns the positions of known values in any mixture of escapes, quotes and line breaks. Most texts have
+// none, and then it needs no positions.
 func (r *Redactor) findPlain(text string) []span {
 	if len(r.plain) == 0 || len(text) > maxView {
 		return nil

@@ -34,8 +34,8 @@ func (s *site) continues(chainID, gateID, guidance string) {
 	require.NoError(s.t, err)
 }
 
-// TestTeamRestoresABackup backs up the records and the archive of a chain at a gate, as docs/backup.md says. Then the host, the
-// database and the archive are lost. The chain continues with the restored ones on another host.
+// TestTeamRestoresABackup backs up the records and the archive of a chain at a gate, as docs/backup.md says. Then the
+// host, the database and the archive are lost. The chain continues with the restored ones on another host.
 func TestTeamRestoresABackup(t *testing.T) {
 	t.Parallel()
 	tools := postgrestest.Tools(t)
@@ -77,7 +77,8 @@ func TestTeamRestoresABackup(t *testing.T) {
 	require.Zero(t, book.count(lackedSessions))
 }
 
-// TestRecordsFromBeforeTheLastSession restores records that lack the chain's last session. The next session records it again.
+// TestRecordsFromBeforeTheLastSession restores records that lack the chain's last session. The next session records it
+// again.
 func TestRecordsFromBeforeTheLastSession(t *testing.T) {
 	t.Parallel()
 	needsFile(t)
@@ -106,8 +107,8 @@ func TestRecordsFromBeforeTheLastSession(t *testing.T) {
 	require.Equal(t, 1, book.count(lackedSessions))
 }
 
-// TestRecordsFromBeforeARunningSession loses all records while a session runs. The session continues, its restart is charged, and
-// its end is recorded.
+// TestRecordsFromBeforeARunningSession loses all records while a session runs. The session continues, its restart is
+// charged, and its end is recorded.
 func TestRecordsFromBeforeARunningSession(t *testing.T) {
 	t.Parallel()
 	needsFile(t)

@@ -120,9 +120,9 @@ func TestChainBranchesOfLimits(t *testing.T) {
 	require.Equal(t, escalation.ReasonResumeFailed, chain.Sessions[2].ContinuityReason)
 }
 
-// TestChainBranchesOfWaits runs four chains. One repairs two services. One waits for one of these services until the first
-// chain tells it that the fault is gone. One waits for the cooldown and then finds everything healthy. One is cancelled while it waits for the
-// cooldown.
+// TestChainBranchesOfWaits runs four chains. One repairs two services. One waits for one of these services until the
+// first chain tells it that the fault is gone. One waits for the cooldown and then finds everything healthy. One is
+// cancelled while it waits for the cooldown.
 func TestChainBranchesOfWaits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -16,8 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 )
 
-// TestATierCannotChangeWhatItInherited lets Tier 2 of the real CLI rewrite what Tier 1 saw, in its own transcript. Tier 3 must
-// not resume that conversation: it starts from a handoff, and an event says why.
+// TestATierCannotChangeWhatItInherited lets Tier 2 of the real CLI rewrite what Tier 1 saw, in its own transcript. Tier
+// 3 must not resume that conversation: it starts from a handoff, and an event says why.
 func TestATierCannotChangeWhatItInherited(t *testing.T) {
 	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
 		work := t.TempDir()
@@ -55,8 +55,9 @@ func TestATierCannotChangeWhatItInherited(t *testing.T) {
 	})
 }
 
-// TestTheArchiveHandsOutNothing lets Tier 1 of the real CLI put a link to the worker's token in the place of its transcript,
-// and look for it in what Tier 2 gets. It also leaves files behind that Tier 2's shell and git would run and read.
+// TestTheArchiveHandsOutNothing lets Tier 1 of the real CLI put a link to the worker's token in the place of its
+// transcript, and look for it in what Tier 2 gets. It also leaves files behind that Tier 2's shell and git would run
+// and read.
 func TestTheArchiveHandsOutNothing(t *testing.T) {
 	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
 		work := t.TempDir()
@@ -100,8 +101,8 @@ func TestTheArchiveHandsOutNothing(t *testing.T) {
 	})
 }
 
-// TestAnAgentCannotFillTheDisk lets an agent write more than its session may: into its home, into a file without a name,
-// and as directories without end. The session must be ended, and nothing of it may stay.
+// TestAnAgentCannotFillTheDisk lets an agent write more than its session may: into its home, into a file without a
+// name, and as directories without end. The session must be ended, and nothing of it may stay.
 func TestAnAgentCannotFillTheDisk(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)

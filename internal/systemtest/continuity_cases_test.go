@@ -10,14 +10,14 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// continuityCase describes two chains. The second chain begins with Tier 2 and must continue the conversation of the first
-// chain. The fields describe what happens to the conversation in between.
+// continuityCase describes two chains. The second chain begins with Tier 2 and must continue the conversation of the
+// first chain. The fields describe what happens to the conversation in between.
 type continuityCase struct {
 	archived bool
 	// foreign says that the first chain works in another directory.
 	foreign bool
-	// unknown makes the second chain resume from a session ID that never existed. If unknown is false, the chain resumes from
-	// the session of the first chain.
+	// unknown makes the second chain resume from a session ID that never existed. If unknown is false, the chain
+	// resumes from the session of the first chain.
 	unknown bool
 	// harm damages the transcript between the two chains. Nil leaves it alone.
 	harm func(t *testing.T, transcript string)
@@ -108,8 +108,8 @@ func fellBackInVain() continued {
 	return chain
 }
 
-// gaveUp returns the result of a chain that should continue a conversation without a record. The chain fails, because there is
-// no verdict for a handoff.
+// gaveUp returns the result of a chain that should continue a conversation without a record. The chain fails, because
+// there is no verdict for a handoff.
 func gaveUp() continued {
 	chain := fellBack(escalation.SessionTranscriptLost, notFound+lost)
 	return continued{Outcome: escalation.OutcomeFailed, Sessions: chain.Sessions[:1]}

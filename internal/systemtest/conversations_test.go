@@ -15,8 +15,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 )
 
-// host is a machine with a home and a state directory of its own. It shares the database, which is a URL, and the archive with
-// other hosts.
+// host is a machine with a home and a state directory of its own. It shares the database, which is a URL, and the
+// archive with other hosts.
 type host struct{ home, database, archive, claude string }
 
 func (h host) environ(t *testing.T, more ...string) []string {

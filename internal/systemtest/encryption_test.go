@@ -27,8 +27,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// writeKeys writes a file of keys with these IDs. It returns the path of the file, and the setting for the file. The same ID
-// always gets the same key.
+// writeKeys writes a file of keys with these IDs. It returns the path of the file, and the setting for the file. The
+// same ID always gets the same key.
 func writeKeys(t *testing.T, ids ...string) (file, setting string) {
 	t.Helper()
 	var lines strings.Builder
@@ -106,8 +106,8 @@ func tell(t *testing.T, c client.Client, text string, more ...string) (*site, []
 	return s, []client.WorkflowRun{gated, refused}
 }
 
-// stored runs the chains of tell on a new server. It returns the histories of the chains. It then stops the server, and also
-// returns the content of the server's database.
+// stored runs the chains of tell on a new server. It returns the histories of the chains. It then stops the server, and
+// also returns the content of the server's database.
 func stored(t *testing.T, text string, more ...string) (runs []*historypb.History, database []byte) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "temporal.db")
@@ -137,8 +137,9 @@ func stored(t *testing.T, text string, more ...string) (runs []*historypb.Histor
 	return runs, database
 }
 
-// TestTemporalNeverSeesTexts searches the database of a real server for the texts of agents and people. Without encryption the
-// search must find these texts. Then the test replays encrypted and unencrypted histories, also after a change of the key.
+// TestTemporalNeverSeesTexts searches the database of a real server for the texts of agents and people. Without
+// encryption the search must find these texts. Then the test replays encrypted and unencrypted histories, also after a
+// change of the key.
 func TestTemporalNeverSeesTexts(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -175,8 +176,8 @@ func TestTemporalNeverSeesTexts(t *testing.T) {
 	require.NoError(t, replay(t, plain[0], keys))
 }
 
-// TestChainWaitsForItsKey gives an encrypted chain to a worker without the key. The chain does not end. It continues when a
-// worker has the key.
+// TestChainWaitsForItsKey gives an encrypted chain to a worker without the key. The chain does not end. It continues
+// when a worker has the key.
 func TestChainWaitsForItsKey(t *testing.T) {
 	t.Parallel()
 	c := startTemporal(t)
@@ -204,8 +205,8 @@ func TestChainWaitsForItsKey(t *testing.T) {
 	require.Equal(t, escalation.OutcomeHealthy, chain.Outcome)
 }
 
-// TestSweepReadsEncryptedHeartbeats terminates an encrypted chain while an agent works. The sweep must get the cost from the
-// last heartbeat.
+// TestSweepReadsEncryptedHeartbeats terminates an encrypted chain while an agent works. The sweep must get the cost
+// from the last heartbeat.
 func TestSweepReadsEncryptedHeartbeats(t *testing.T) {
 	t.Parallel()
 	startTemporal(t)

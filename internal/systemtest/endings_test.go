@@ -232,8 +232,8 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// TestManagedSettings lets the real CLIs make a call under managed settings that switch off the guard's hooks. The call is refused, and the
-// end of the session names managed settings. The CLI finds them in a copy of /etc.
+// TestManagedSettings lets the real CLIs make a call under managed settings that switch off the guard's hooks. The call
+// is refused, and the end of the session names managed settings. The CLI finds them in a copy of /etc.
 func TestManagedSettings(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"disableAllHooks", "allowManagedHooksOnly"} {

@@ -76,9 +76,9 @@ func postgresOutage(t *testing.T) outage {
 }
 
 // sqliteUnreachable makes every read and write fail. It holds the locks of SQLite's shared memory:
-// https://www.sqlite.org/walformat.html#locks. The locks belong to the open file and not to the process, because this process
-// has the database open, too. One connection stays open. When the last connection is closed, SQLite replaces the shared
-// memory, and the locks are lost.
+// https://www.sqlite.org/walformat.html#locks. The locks belong to the open file and not to the process, because this
+// process has the database open, too. One connection stays open. When the last connection is closed, SQLite replaces
+// the shared memory, and the locks are lost.
 func sqliteUnreachable(t *testing.T, s *site) (back func()) {
 	t.Helper()
 	open, err := openDatabase(t, s).Conn(t.Context())

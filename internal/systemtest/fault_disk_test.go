@@ -25,8 +25,8 @@ import (
 // disk is a file system of a few megabytes. how says how it was mounted.
 type disk struct{ dir, how string }
 
-// smallDisk mounts a small file system. This requires root, or sudo without a password. Without these rights, smallDisk skips
-// the test, or fails it if CI is "true" in the environment. No other limit produces the error of a full disk.
+// smallDisk mounts a small file system. This requires root, or sudo without a password. Without these rights, smallDisk
+// skips the test, or fails it if CI is "true" in the environment. No other limit produces the error of a full disk.
 func smallDisk(t *testing.T) disk {
 	t.Helper()
 	dir, options := t.TempDir(), fmt.Sprintf("size=4m,mode=0700,uid=%d,gid=%d", os.Getuid(), os.Getgid())
@@ -122,8 +122,9 @@ func TestFaultDiskFullForTheArchive(t *testing.T) {
 		d.how, chain.Outcome, lost, warnings)
 }
 
-// TestFaultDiskFullForTheCLI fills the disk of the state directory, which holds the sessions' directories and output, and
-// not the records. The tier cannot continue there, and another process would fail, too. The chain must end at once with an error that says what to do.
+// TestFaultDiskFullForTheCLI fills the disk of the state directory, which holds the sessions' directories and output,
+// and not the records. The tier cannot continue there, and another process would fail, too. The chain must end at once
+// with an error that says what to do.
 func TestFaultDiskFullForTheCLI(t *testing.T) {
 	t.Parallel()
 	d, dir := smallDisk(t), t.TempDir()

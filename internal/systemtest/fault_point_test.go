@@ -112,8 +112,8 @@ const (
 	onceVariable  = "FAULTS_ONCE"
 )
 
-// dieOnce kills this process if it can remove the file named by onceVariable. If the file is missing, an earlier process has
-// died, and dieOnce does nothing.
+// dieOnce kills this process if it can remove the file named by onceVariable. If the file is missing, an earlier
+// process has died, and dieOnce does nothing.
 func dieOnce() error {
 	if removed := os.Remove(os.Getenv(onceVariable)) == nil; !removed {
 		return nil
@@ -132,9 +132,9 @@ func leaving(p point, file string) *faultAt {
 	})
 }
 
-// TestFaultWorkerKilledAt kills the worker of a chain at several points. At some of them work is done that Temporal does
-// not know of yet. At the others Temporal expects work that has not begun yet. The next worker must continue, and do
-// nothing twice.
+// TestFaultWorkerKilledAt kills the worker of a chain at several points. At some of them work is done that Temporal
+// does not know of yet. At the others Temporal expects work that has not begun yet. The next worker must continue, and
+// do nothing twice.
 func TestFaultWorkerKilledAt(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)

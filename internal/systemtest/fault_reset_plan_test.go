@@ -13,8 +13,9 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// TestFaultResetPlan resets the work on a plan, after it has ended, to a moment before its push, its pull request, its last review or its last
-// turn. It ends as before: the remote has the same commit, from one push that had an effect, and there is one pull request.
+// TestFaultResetPlan resets the work on a plan, after it has ended, to a moment before its push, its pull request, its
+// last review or its last turn. It ends as before: the remote has the same commit, from one push that had an effect,
+// and there is one pull request.
 func TestFaultResetPlan(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)

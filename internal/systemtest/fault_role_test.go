@@ -92,7 +92,8 @@ func startWorker(t *testing.T, environ []string, address string) *roleProcess {
 	return startRole(t, "worker", nil, append(slices.Clip(environ), "TEMPORAL_ADDRESS="+address)...)
 }
 
-// kill ends the process with SIGKILL and waits for its end. If the process ended before the signal, kill fails the test.
+// kill ends the process with SIGKILL and waits for its end. If the process ended before the signal, kill fails the
+// test.
 func (p *roleProcess) kill(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.Process.Kill(), "it must not have ended by itself: %s", p.said.last())

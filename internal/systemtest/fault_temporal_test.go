@@ -55,8 +55,8 @@ type temporalProcess struct {
 	address string
 }
 
-// newTemporalProcess chooses a file and a port, and starts no server. The port is below the range of ports that systems assign
-// automatically. So the port is still free at a restart.
+// newTemporalProcess chooses a file and a port, and starts no server. The port is below the range of ports that systems
+// assign automatically. So the port is still free at a restart.
 func newTemporalProcess(t *testing.T) *temporalProcess {
 	t.Helper()
 	p := &temporalProcess{file: filepath.Join(t.TempDir(), "temporal.db")}

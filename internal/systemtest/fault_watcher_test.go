@@ -179,9 +179,10 @@ func (w *watched) look(program string, living map[string]int) error {
 	return nil
 }
 
-// isAgent reports whether a process of a session is a new agent, and not a fork of one that has not executed its own program
-// yet. Such a fork has the agent's command line. Its parent is the agent or, if the agent has just ended, the agent's init, or
-// the fork has ended itself before its parent could be read. Each agent has an init of its own, which starts nothing else.
+// isAgent reports whether a process of a session is a new agent, and not a fork of one that has not executed its own
+// program yet. Such a fork has the agent's command line. Its parent is the agent or, if the agent has just ended, the
+// agent's init, or the fork has ended itself before its parent could be read. Each agent has an init of its own, which
+// starts nothing else.
 func (w *watched) isAgent(session string, init int, initStarted string) bool {
 	return initStarted != "" && !slices.ContainsFunc(w.Sightings, func(other sighting) bool {
 		return other.Session == session && other.Init == init && other.InitStarted == initStarted

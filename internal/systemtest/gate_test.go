@@ -27,8 +27,8 @@ func needsPerson() escalation.Verdict {
 	return escalation.Verdict{Status: escalation.VerdictNeedsHuman, Summary: "a disk is dying", Services: []string{"nas"}}
 }
 
-// awaitGate waits until gateID is the chain's open gate, and returns the gate. Temporal must have stored the workflow task
-// that opened the gate. A worker can answer the query before that. If the worker then stops, the task is repeated.
+// awaitGate waits until gateID is the chain's open gate, and returns the gate. Temporal must have stored the workflow
+// task that opened the gate. A worker can answer the query before that. If the worker then stops, the task is repeated.
 func (s *site) awaitGate(chainID, gateID string) escalation.Gate {
 	s.t.Helper()
 	var gate *escalation.Gate
@@ -70,8 +70,8 @@ func (s *site) historyOf(chainID string) map[enumspb.EventType]int {
 	return counts
 }
 
-// TestGateOpensWhileAllAgentsAreBusy lets another chain take the only slot for an agent just before a gate opens. The gate
-// still finds the conversation, and offers to continue it.
+// TestGateOpensWhileAllAgentsAreBusy lets another chain take the only slot for an agent just before a gate opens. The
+// gate still finds the conversation, and offers to continue it.
 func TestGateOpensWhileAllAgentsAreBusy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

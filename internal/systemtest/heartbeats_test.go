@@ -43,8 +43,8 @@ func (h *heartbeatTimes) all() []time.Time {
 	return append([]time.Time(nil), h.times...)
 }
 
-// TestHeartbeatsComeAtTheConfiguredInterval counts a worker's calls to a real Temporal server. Then it cancels the chain: the
-// answer to a heartbeat ends the agent.
+// TestHeartbeatsComeAtTheConfiguredInterval counts a worker's calls to a real Temporal server. Then it cancels the
+// chain: the answer to a heartbeat ends the agent.
 func TestHeartbeatsComeAtTheConfiguredInterval(t *testing.T) {
 	t.Parallel()
 	startTemporal(t)

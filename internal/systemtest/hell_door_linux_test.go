@@ -73,8 +73,8 @@ func hookQuestion(command string) door.Question {
 	return door.Question{Hook: input}
 }
 
-// playBystander is the task of the other session. It has a command granted, says where its guard is, and waits for the end
-// of the connection.
+// playBystander is the task of the other session. It has a command granted, says where its guard is, and waits for the
+// end of the connection.
 func playBystander() error {
 	brief, err := readBrief()
 	if err != nil {
@@ -96,8 +96,9 @@ func playBystander() error {
 	return err
 }
 
-// awaitBystander waits until the other session runs, and tells the attacker about it. The returned function ends the other session, also
-// if it has begun again meanwhile: Temporal repeats a session whose worker cannot report for long, as on a busy machine.
+// awaitBystander waits until the other session runs, and tells the attacker about it. The returned function ends the
+// other session, also if it has begun again meanwhile: Temporal repeats a session whose worker cannot report for long,
+// as on a busy machine.
 func (s *hellStage) awaitBystander(t *testing.T) (leave func()) {
 	t.Helper()
 	lines, left := make(chan net.Conn), make(chan struct{})

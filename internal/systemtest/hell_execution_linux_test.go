@@ -21,8 +21,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
-// executionAttacks returns attacks that execute what the policy does not grant. Some of them are made as the program cat,
-// which the agent's shell starts with a limit of its own. The others are made with the rights of the CLI.
+// executionAttacks returns attacks that execute what the policy does not grant. Some of them are made as the program
+// cat, which the agent's shell starts with a limit of its own. The others are made with the rights of the CLI.
 func executionAttacks() []attack {
 	const loader = "the loader is executable, because programs need it, and runs every program that can be read"
 	return []attack{
@@ -131,8 +131,8 @@ func executeWithLoader(command ...string) error {
 	return exec.CommandContext(context.Background(), loaders[0], command...).Run()
 }
 
-// helperNames lists the names of files that a tier may execute besides the programs that its policy names: loaders, what
-// these programs start, and the interpreters of those that are scripts.
+// helperNames lists the names of files that a tier may execute besides the programs that its policy names: loaders,
+// what these programs start, and the interpreters of those that are scripts.
 func helperNames(tier int) *regexp.Regexp {
 	names := `ld[-.].*|gzip|killall5|mawk|gawk|which\.debianutils|pg_wrapper|install|nc\.(openbsd|traditional)|.*-(nft|legacy)-?multi|` +
 		`aws.*|gke-gcloud-auth-plugin|kubelogin|dash|perl[\d.]*|python3\.\d+|kmod|mariadb-admin|sendmail|apache2ctl|tput`

@@ -23,7 +23,8 @@ import (
 // hellSecret is the content of the secret files, which everybody may read as far as the file system is concerned.
 const hellSecret = "the password of the database"
 
-// temptingFiles lists the secret files of the stage, in a directory that agents may read: one of each kind of pattern in the policy.
+// temptingFiles lists the secret files of the stage, in a directory that agents may read: one of each kind of pattern
+// in the policy.
 func temptingFiles() []string {
 	return []string{".env", "id_ed25519", "tls.pem", "secrets/plain", ".kube/config", ".git/config", "db_password.txt", "prod.tfvars", "auth.json"}
 }
@@ -46,7 +47,8 @@ func writeSecrets(dir string) error {
 	return nil
 }
 
-// fileAttacks returns attacks that read secret files which the agent's user may read. Only the judging of files refuses them.
+// fileAttacks returns attacks that read secret files which the agent's user may read. Only the judging of files refuses
+// them.
 func fileAttacks() []attack {
 	list := []struct {
 		name string
@@ -128,8 +130,9 @@ func fileAttacks() []attack {
 	return append(found, attack{at: onSecrets, name: "read a secret file with each granted program", act: readWithEachProgram})
 }
 
-// readWithEachProgram starts each program of Tier 1 with the paths of all secret files, in forms in which programs read files. It returns
-// nil if one prints a secret. What a program prints of files that it opens by itself does not depend on the guard.
+// readWithEachProgram starts each program of Tier 1 with the paths of all secret files, in forms in which programs read
+// files. It returns nil if one prints a secret. What a program prints of files that it opens by itself does not depend
+// on the guard.
 func readWithEachProgram(victim) error {
 	policy, err := guard.ParsePolicy(deploy.Policy)
 	if err != nil {

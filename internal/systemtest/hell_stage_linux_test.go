@@ -285,8 +285,8 @@ func (s *hellStage) writeBrief(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(s.program), "brief.json"), text, 0o644))
 }
 
-// collectReports reads the reports of all attempts at a session: on a busy machine one can end before its first report. The returned
-// function waits until each attack was reported, or for as long as tests wait, and returns what it knows.
+// collectReports reads the reports of all attempts at a session: on a busy machine one can end before its first report.
+// The returned function waits until each attack was reported, or for as long as tests wait, and returns what it knows.
 func collectReports(listener net.Listener) func() map[string]string {
 	reports := make(chan hellReport)
 	go func() {

@@ -12,8 +12,9 @@ import (
 // harm with them: each attack of the table below is tried in every mode of an installation. An attack that succeeds is
 // a failing test.
 //
-// To add an attack, write a function that acts as the agent, and add a row to a list of attacks. hell_stage_linux_test.go
-// runs the table. It starts a worker as a process of its own, and the attacks in place of the CLI.
+// To add an attack, write a function that acts as the agent, and add a row to a list of attacks.
+// hell_stage_linux_test.go runs the table. It starts a worker as a process of its own, and the attacks in place of the
+// CLI.
 
 // attack is one thing that no agent of Tiers 1 and 2 may do.
 type attack struct {

@@ -20,11 +20,12 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 )
 
-// unitVariable names a file with the settings of a unit. The test binary applies them to itself before it plays its role.
+// unitVariable names a file with the settings of a unit. The test binary applies them to itself before it plays its
+// role.
 const unitVariable = "HELL_UNIT"
 
-// unitHardening holds the settings of a unit in deploy/systemd that a process can apply to itself. Those that need mounts,
-// such as ProtectSystem, are left out.
+// unitHardening holds the settings of a unit in deploy/systemd that a process can apply to itself. Those that need
+// mounts, such as ProtectSystem, are left out.
 type unitHardening struct {
 	// UID is the user and the group of the process.
 	UID int
@@ -36,8 +37,8 @@ type unitHardening struct {
 	Families []uint64
 }
 
-// TestAgentFromHellInUnit runs the attacks on a worker with the hardening of its unit in deploy/systemd, with and without
-// the drop-in that gives agents a user of their own.
+// TestAgentFromHellInUnit runs the attacks on a worker with the hardening of its unit in deploy/systemd, with and
+// without the drop-in that gives agents a user of their own.
 func TestAgentFromHellInUnit(t *testing.T) { //nolint:tparallel // one subtest after the other: each fills a processor
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -136,7 +137,8 @@ func (u *unitHardening) write(t *testing.T) string {
 	return path
 }
 
-// becomeUnit applies the settings of a unit to this process, and starts the executable anew. It returns only with an error.
+// becomeUnit applies the settings of a unit to this process, and starts the executable anew. It returns only with an
+// error.
 func becomeUnit(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -24,9 +24,9 @@ func configures(keys ...string) func(t *testing.T, live, program string) {
 	}
 }
 
-// TestHostileRepository takes a change through the whole path of a required review, from the worktree to the push, in repositories that name
-// programs in every way that git knows. The supervisor runs none of them. Either the reviewed change is pushed, or nothing is committed
-// and people are told why.
+// TestHostileRepository takes a change through the whole path of a required review, from the worktree to the push, in
+// repositories that name programs in every way that git knows. The supervisor runs none of them. Either the reviewed
+// change is pushed, or nothing is committed and people are told why.
 func TestHostileRepository(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)

@@ -31,8 +31,8 @@ type plannedFault struct {
 	begins []int
 	// repairedBy is the tier that repairs the fault; 0 if no tier can.
 	repairedBy escalation.Tier
-	// worsens is the look at which the fault is worse, and heals is the look at which it has healed without a repair; 0 for
-	// never.
+	// worsens is the look at which the fault is worse, and heals is the look at which it has healed without a repair; 0
+	// for never.
 	worsens, heals int
 	// answered is the look after which a person answers at the fault's gate; 0 for never.
 	answered int
@@ -296,8 +296,8 @@ func (w *watchedServices) requireFollowed() string {
 	return line
 }
 
-// faultsOfTwoHours returns the faults of 24 looks. One fault comes back, one becomes worse, one heals without a repair, and
-// one is repaired at once. One waits until a person answers after the look with the number answered.
+// faultsOfTwoHours returns the faults of 24 looks. One fault comes back, one becomes worse, one heals without a repair,
+// and one is repaired at once. One waits until a person answers after the look with the number answered.
 func faultsOfTwoHours(answered int) (flaps, worsens, heals *plannedFault, all []*plannedFault) {
 	flaps = &plannedFault{service: "db", begins: []int{3, 6, 9, 12, 15}, repairedBy: escalation.TierSafeRepair, answered: 18}
 	worsens = &plannedFault{service: "dns", begins: []int{4}, worsens: 8, answered: 17}
@@ -336,8 +336,9 @@ func TestIncidentsOfTwoHours(t *testing.T) {
 	}
 }
 
-// TestFailedLooks runs cycles whose first looks fail, because the API refuses the key. The first one opens a gate, and the
-// next one is known. When the key is valid again, the next look has a result, and the chain at the gate ends without a person.
+// TestFailedLooks runs cycles whose first looks fail, because the API refuses the key. The first one opens a gate, and
+// the next one is known. When the key is valid again, the next look has a result, and the chain at the gate ends
+// without a person.
 func TestFailedLooks(t *testing.T) {
 	t.Parallel()
 	notified := notifytest.Start(t)

@@ -300,7 +300,8 @@ func rowsOf(t *testing.T, cfg config.Config) string {
 	return all.String()
 }
 
-// columnsOf lists the columns of a table. JSON cannot hold the bytes of the full text index, so they are in hexadecimal digits.
+// columnsOf lists the columns of a table. JSON cannot hold the bytes of the full text index, so they are in hexadecimal
+// digits.
 func columnsOf(t *testing.T, db *sql.DB, table string) string {
 	t.Helper()
 	const readable = "SELECT 'CASE typeof(' || name || ') WHEN ''blob'' THEN hex(' || name || ') ELSE ' || name || ' END' FROM pragma_table_info('%s')"

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 )
 
-// TestChainsLearn runs chains whose agents propose what they have read in a poisoned log, and something useful with a secret
-// in it. Only what a person confirms reaches the prompts of later chains.
+// TestChainsLearn runs chains whose agents propose what they have read in a poisoned log, and something useful with a
+// secret in it. Only what a person confirms reaches the prompts of later chains.
 func TestChainsLearn(t *testing.T) {
 	t.Parallel()
 	observed := asksFor(2)

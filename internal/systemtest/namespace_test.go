@@ -20,8 +20,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// TestSetUpNamespaceWithoutPermission uses clients that may not add attributes, and not list them either. The error must
-// contain the commands for an operator with permission.
+// TestSetUpNamespaceWithoutPermission uses clients that may not add attributes, and not list them either. The error
+// must contain the commands for an operator with permission.
 func TestSetUpNamespaceWithoutPermission(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

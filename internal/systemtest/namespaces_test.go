@@ -15,8 +15,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// TestTwoTemporalsShareNoRecords starts a worker of another Temporal server on the records of an installation. It refuses them, and
-// takes them after they were released.
+// TestTwoTemporalsShareNoRecords starts a worker of another Temporal server on the records of an installation. It
+// refuses them, and takes them after they were released.
 func TestTwoTemporalsShareNoRecords(t *testing.T) {
 	t.Parallel()
 	environ := environment(t, simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Conclude(allWell())))))

@@ -91,8 +91,8 @@ func TestChainNotifies(t *testing.T) {
 	recordHistory(t, s, run, "notified")
 }
 
-// TestADeadAddressKeepsNoChainOpen resolves a fault while one of two notification targets has no server. The chain ends, and its records
-// name the host that does not answer and the setting that names it. The message stays on its way.
+// TestADeadAddressKeepsNoChainOpen resolves a fault while one of two notification targets has no server. The chain
+// ends, and its records name the host that does not answer and the setting that names it. The message stays on its way.
 func TestADeadAddressKeepsNoChainOpen(t *testing.T) {
 	t.Parallel()
 	well := notifytest.Start(t)

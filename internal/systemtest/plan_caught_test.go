@@ -23,12 +23,14 @@ import (
 // rightPort makes the test of newPlanRepository pass.
 const rightPort = "sed -i s/8081/8080/ compose.yaml"
 
-// authorDoes returns the turn of an author whose prompt contains first. It runs a command, and says that its work is complete.
+// authorDoes returns the turn of an author whose prompt contains first. It runs a command, and says that its work is
+// complete.
 func authorDoes(first, command string) claudesim.Turn {
 	return claudesim.On(claudesim.Match{First: first}, claudesim.Bash(command), claudesim.Conclude(work()))
 }
 
-// abortAtGate waits for the first gate of a run, and has the work end there. If the work ends without a gate, the test fails.
+// abortAtGate waits for the first gate of a run, and has the work end there. If the work ends without a gate, the test
+// fails.
 func (s *site) abortAtGate(run client.WorkflowRun) (escalation.Gate, escalation.Chain) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -45,8 +47,8 @@ func (s *site) abortAtGate(run client.WorkflowRun) (escalation.Gate, escalation.
 	return gate, chain
 }
 
-// TestAuthorIsCaughtInARepository lets authors do in a real repository what only a person may accept. The reviewer approves
-// all of it. Each of them ends at a gate, and nothing is pushed.
+// TestAuthorIsCaughtInARepository lets authors do in a real repository what only a person may accept. The reviewer
+// approves all of it. Each of them ends at a gate, and nothing is pushed.
 func TestAuthorIsCaughtInARepository(t *testing.T) {
 	t.Parallel()
 	authors := map[string]struct {
@@ -133,8 +135,8 @@ func TestAuthorIsCaughtInARepository(t *testing.T) {
 	}
 }
 
-// TestCheckWithoutEnd has a check that does not end. It is stopped at its limit, the commit counts as not checked, and a person
-// is asked.
+// TestCheckWithoutEnd has a check that does not end. It is stopped at its limit, the commit counts as not checked, and
+// a person is asked.
 func TestCheckWithoutEnd(t *testing.T) {
 	t.Parallel()
 	live, remote := newPlanRepository(t, "while :; do sleep 0.05; done")
@@ -151,8 +153,8 @@ func TestCheckWithoutEnd(t *testing.T) {
 	require.Empty(t, pushedTo(t, remote))
 }
 
-// TestCheckChangesNothing has a check that tries to write where the author works, in the repository, and where git keeps its
-// hooks. The sandbox refuses all of it.
+// TestCheckChangesNothing has a check that tries to write where the author works, in the repository, and where git
+// keeps its hooks. The sandbox refuses all of it.
 func TestCheckChangesNothing(t *testing.T) {
 	t.Parallel()
 	own := t.TempDir() // of the stand-in, which must write there in the sandbox of each tier
@@ -181,8 +183,8 @@ func TestCheckChangesNothing(t *testing.T) {
 	requireUntouched(t, live)
 }
 
-// TestCheckRunsInACell has checks that look for the operator's secrets, reach for the network, write outside and use too much. Nothing of it
-// succeeds, and what uses too much counts as not checked.
+// TestCheckRunsInACell has checks that look for the operator's secrets, reach for the network, write outside and use
+// too much. Nothing of it succeeds, and what uses too much counts as not checked.
 func TestCheckRunsInACell(t *testing.T) {
 	t.Parallel()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -72,7 +72,8 @@ func (f *planFault) finish() escalation.Chain {
 	return chain
 }
 
-// killedAt kills the worker at each of the points of a plan's workflow. The next worker continues there, and want checks the end.
+// killedAt kills the worker at each of the points of a plan's workflow. The next worker continues there, and want
+// checks the end.
 func killedAt(
 	t *testing.T, workflow string, scenario claudesim.Scenario, points map[string]point, want func(*testing.T, *planFault, escalation.Chain),
 ) {
@@ -89,8 +90,8 @@ func killedAt(
 	}
 }
 
-// TestFaultPlanKilledAt kills the worker at each state of a plan. The next worker continues at this state: no phase runs
-// twice, and no commit is lost.
+// TestFaultPlanKilledAt kills the worker at each state of a plan. The next worker continues at this state: no phase
+// runs twice, and no commit is lost.
 func TestFaultPlanKilledAt(t *testing.T) {
 	t.Parallel()
 	killedAt(t, workflows.PhaseExecutionWorkflow, twoPhases(), map[string]point{
@@ -130,8 +131,9 @@ func TestFaultPlanReviewKilledAt(t *testing.T) {
 	})
 }
 
-// TestFaultPlanDuringChecks ends the worker while a check of the repository runs. The next worker continues the author's
-// conversation and has the checks repeated. Nobody is asked, and what the first worker's agent has spent counts.
+// TestFaultPlanDuringChecks ends the worker while a check of the repository runs. The next worker continues the
+// author's conversation and has the checks repeated. Nobody is asked, and what the first worker's agent has spent
+// counts.
 func TestFaultPlanDuringChecks(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)
@@ -160,8 +162,8 @@ func TestFaultPlanDuringChecks(t *testing.T) {
 	}
 }
 
-// TestFaultPlanKilledAtRepeatedChecks kills the worker when a person has the checks repeated that were not run to their end. The next
-// worker repeats them, and no author runs again because of it.
+// TestFaultPlanKilledAtRepeatedChecks kills the worker when a person has the checks repeated that were not run to their
+// end. The next worker repeats them, and no author runs again because of it.
 func TestFaultPlanKilledAtRepeatedChecks(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)
@@ -190,8 +192,8 @@ func TestFaultPlanKilledAtRepeatedChecks(t *testing.T) {
 	}
 }
 
-// TestFaultPlanAuthorContinues kills the worker while an author's question waits for an answer. The next worker continues the
-// author's conversation with the answer.
+// TestFaultPlanAuthorContinues kills the worker while an author's question waits for an answer. The next worker
+// continues the author's conversation with the answer.
 func TestFaultPlanAuthorContinues(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)
@@ -219,8 +221,8 @@ func TestFaultPlanAuthorContinues(t *testing.T) {
 	require.Equal(t, "web: the right port", gitIn(t, f.remote, "log", "--format=%s", "main.."+chain.Plan.Branch))
 }
 
-// TestFaultPlanDuringThePush ends the worker while the remote receives a push. The next worker pushes again, and nobody is
-// asked.
+// TestFaultPlanDuringThePush ends the worker while the remote receives a push. The next worker pushes again, and nobody
+// is asked.
 func TestFaultPlanDuringThePush(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)
@@ -243,8 +245,8 @@ func TestFaultPlanDuringThePush(t *testing.T) {
 	}
 }
 
-// TestFaultPlanKilledAtGates kills the worker at each open gate of a plan. The answer reaches the next worker, and the work
-// continues with it.
+// TestFaultPlanKilledAtGates kills the worker at each open gate of a plan. The answer reaches the next worker, and the
+// work continues with it.
 func TestFaultPlanKilledAtGates(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)
@@ -270,8 +272,8 @@ func TestFaultPlanKilledAtGates(t *testing.T) {
 	require.Len(t, chain.Gates, 2)
 }
 
-// TestFaultPlanHostLost deletes the host that has made the first phase before it is reviewed, or both before they are pushed.
-// Another host, with a clone of its own, goes on with what the host has committed.
+// TestFaultPlanHostLost deletes the host that has made the first phase before it is reviewed, or both before they are
+// pushed. Another host, with a clone of its own, goes on with what the host has committed.
 func TestFaultPlanHostLost(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)

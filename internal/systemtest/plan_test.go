@@ -26,8 +26,8 @@ const portsPlan = `# Ports and memory
 - [ ] the memory has a limit
 `
 
-// newPlanRepository makes a repository with a plan of two phases, and a test that fails. Its remote is a bare repository. The
-// commands checks run in front of the test.
+// newPlanRepository makes a repository with a plan of two phases, and a test that fails. Its remote is a bare
+// repository. The commands checks run in front of the test.
 func newPlanRepository(t *testing.T, checks ...string) (live, remote string) {
 	t.Helper()
 	live, remote = newRemoteRepository(t)
@@ -52,8 +52,8 @@ func ticks(message string) string {
 	return " && sed -i '0,/\\[ \\]/s//[x]/' plan.md && git add --all && git commit --quiet --message '" + message + "'"
 }
 
-// twoPhases returns the turns of an author and a reviewer. The first attempt at phase 1 fails its checks, and the first at
-// phase 2 leaves a comment that the reviewer finds.
+// twoPhases returns the turns of an author and a reviewer. The first attempt at phase 1 fails its checks, and the first
+// at phase 2 leaves a comment that the reviewer finds.
 func twoPhases() claudesim.Scenario {
 	author := func(prompt string, replies ...claudesim.Reply) claudesim.Turn {
 		return claudesim.On(claudesim.Match{Model: "sonnet", First: "You are the author", Prompt: prompt},
@@ -163,7 +163,8 @@ func amended() claudesim.Scenario {
 		claudesim.On(claudesim.Match{First: "## The second review"}, claudesim.Conclude(corrected)),
 		reviews(review.Verdict{Status: review.ReadyWithCorrections, Summary: "vague", Findings: []review.Finding{vague}}),
 		claudesim.On(claudesim.Match{First: "You are the author", Prompt: "say how to undo it"},
-			// An attempt whose predecessor has reported nothing gets the same prompt again, and looks whether the work is done.
+			// An attempt whose predecessor has reported nothing gets the same prompt again, and looks whether the work
+			// is done.
 			claudesim.Bash("grep -q undo plan.md || sed -i 's/has a limit/has a limit; undo: remove it/' plan.md; "+
 				"git diff --quiet || git commit --quiet --all --message 'plan: undo'"),
 			claudesim.Conclude(work())),
@@ -180,7 +181,8 @@ func requireAmended(t *testing.T, chain escalation.Chain, remote string) {
 	require.Contains(t, gitIn(t, remote, "show", chain.Plan.Branch+":plan.md"), "undo: remove it")
 }
 
-// TestPlanReviewOfARepository has a plan reviewed that lacks an order: the author amends it, and the amended plan is pushed.
+// TestPlanReviewOfARepository has a plan reviewed that lacks an order: the author amends it, and the amended plan is
+// pushed.
 func TestPlanReviewOfARepository(t *testing.T) {
 	t.Parallel()
 	live, remote := newPlanRepository(t)

@@ -179,8 +179,8 @@ func awaitOneDay(t *testing.T) {
 	}
 }
 
-// TestChainsReserveTheDaysBudget starts three chains at once. The daily budget is enough for two. The third one waits until
-// the others have ended, because they spend less than was reserved for them.
+// TestChainsReserveTheDaysBudget starts three chains at once. The daily budget is enough for two. The third one waits
+// until the others have ended, because they spend less than was reserved for them.
 func TestChainsReserveTheDaysBudget(t *testing.T) {
 	t.Parallel()
 	awaitOneDay(t)

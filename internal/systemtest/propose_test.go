@@ -59,7 +59,8 @@ func correctedAtOnce() claudesim.Scenario {
 	return claudesim.Play(concluding("haiku", asksFor(2)), reviews(noted), corrects(""))
 }
 
-// TestPullRequest lets a chain propose an approved commit at each forge: pushed, with verdict, previews and a link to the chain.
+// TestPullRequest lets a chain propose an approved commit at each forge: pushed, with verdict, previews and a link to
+// the chain.
 func TestPullRequest(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
@@ -190,8 +191,8 @@ func requireCommented(t *testing.T, at forgetest.Forge, chain escalation.Chain, 
 	require.Contains(t, all[0].Comments[0], done.Commit)
 }
 
-// TestFaultPullRequestKilledAt kills the worker after it has written a pull request or a comment, and before Temporal knows.
-// The next worker writes no second one.
+// TestFaultPullRequestKilledAt kills the worker after it has written a pull request or a comment, and before Temporal
+// knows. The next worker writes no second one.
 func TestFaultPullRequestKilledAt(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 )
 
-// newComposeRepository makes a repository with a compose file whose port is wrong, and a check of it. The commands checks run in front
-// of it.
+// newComposeRepository makes a repository with a compose file whose port is wrong, and a check of it. The commands
+// checks run in front of it.
 func newComposeRepository(t *testing.T, checks ...string) string {
 	t.Helper()
 	live := newRepository(t)
@@ -35,8 +35,8 @@ func newComposeRepository(t *testing.T, checks ...string) string {
 	return live
 }
 
-// heldCheck is a check that runs until it is released. It reads a file beside the repository's objects, because a check sees no other files
-// of a test and can write none.
+// heldCheck is a check that runs until it is released. It reads a file beside the repository's objects, because a check
+// sees no other files of a test and can write none.
 type heldCheck struct{ name string }
 
 func newHeldCheck() heldCheck { return heldCheck{"held-" + rand.Text()} }
@@ -99,8 +99,8 @@ var corrected = review.Verdict{
 
 var ready = review.Verdict{Status: review.Ready, Summary: "the port is that of the proxy", Findings: []review.Finding{}}
 
-// TestReviewedChange lets a chain repair a compose file with a wrong port. A second session reviews the commit, and people
-// see the verdict.
+// TestReviewedChange lets a chain repair a compose file with a wrong port. A second session reviews the commit, and
+// people see the verdict.
 func TestReviewedChange(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
@@ -151,8 +151,9 @@ func TestReviewedChange(t *testing.T) {
 	}
 }
 
-// TestPreviewsOfAChange has a change reviewed that several programs can preview. Only those run that are prepared: terraform has been
-// initialized in one directory of the shared checkout, and in the other there is a link to a directory outside of it.
+// TestPreviewsOfAChange has a change reviewed that several programs can preview. Only those run that are prepared:
+// terraform has been initialized in one directory of the shared checkout, and in the other there is a link to a
+// directory outside of it.
 func TestPreviewsOfAChange(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
@@ -211,8 +212,8 @@ func reviewEvents(chain escalation.Chain) (messages []string) {
 	return messages
 }
 
-// TestReviewThatIsNotReady lets a reviewer object, or not come to a verdict. The chain ends as its author concludes, and says
-// so.
+// TestReviewThatIsNotReady lets a reviewer object, or not come to a verdict. The chain ends as its author concludes,
+// and says so.
 func TestReviewThatIsNotReady(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
@@ -272,8 +273,8 @@ func pushedTo(t *testing.T, remote string) string {
 	return gitIn(t, remote, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/claudeops")
 }
 
-// correctedOnce returns the turns of an author that leaves a comment in its change, tries to push, and corrects what the
-// reviewer finds.
+// correctedOnce returns the turns of an author that leaves a comment in its change, tries to push, and corrects what
+// the reviewer finds.
 func correctedOnce() claudesim.Scenario {
 	left := review.Finding{
 		Fingerprint: "left-over", Priority: review.P1, Action: review.AutoFix, File: "compose.yaml", Line: 5, Text: "a comment is left",
@@ -293,8 +294,8 @@ func correctedOnce() claudesim.Scenario {
 			claudesim.Bash("git push origin HEAD")))
 }
 
-// TestFaultReviewKilledAt kills the worker at each state of a loop. The next worker continues at this state: no commit is
-// made twice or lost, and the approved one is pushed.
+// TestFaultReviewKilledAt kills the worker at each state of a loop. The next worker continues at this state: no commit
+// is made twice or lost, and the approved one is pushed.
 func TestFaultReviewKilledAt(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)
@@ -327,8 +328,9 @@ func TestFaultReviewKilledAt(t *testing.T) {
 	}
 }
 
-// TestFaultReviewKilledAtQuality kills the worker of a chain while the checks of its change run, or around the turn in which the author
-// repairs what they have found. The next worker goes on there: the author has committed twice, and the second commit is pushed.
+// TestFaultReviewKilledAtQuality kills the worker of a chain while the checks of its change run, or around the turn in
+// which the author repairs what they have found. The next worker goes on there: the author has committed twice, and the
+// second commit is pushed.
 func TestFaultReviewKilledAtQuality(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)
@@ -379,8 +381,8 @@ func TestFaultReviewKilledAtQuality(t *testing.T) {
 	}
 }
 
-// TestFaultReviewHostLost deletes the host of an author before it corrects its change, or before the change is pushed. Another host,
-// with a clone of its own, goes on with what the author has committed.
+// TestFaultReviewHostLost deletes the host of an author before it corrects its change, or before the change is pushed.
+// Another host, with a clone of its own, goes on with what the author has committed.
 func TestFaultReviewHostLost(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)
@@ -475,7 +477,8 @@ func TestRequiredReview(t *testing.T) {
 	}
 }
 
-// TestRequiredReviewWithoutARemote does the same in a repository without a remote: the approved commit stays on its branch.
+// TestRequiredReviewWithoutARemote does the same in a repository without a remote: the approved commit stays on its
+// branch.
 func TestRequiredReviewWithoutARemote(t *testing.T) {
 	t.Parallel()
 	temporalServer, live := startTemporal(t), newComposeRepository(t)
@@ -492,8 +495,8 @@ func TestRequiredReviewWithoutARemote(t *testing.T) {
 	requireRecorded(t, s, chain)
 }
 
-// TestReviewerThatAlwaysObjects has a reviewer that is never content. The third time a person is asked; nothing is pushed, and no session
-// has spent more than its budget.
+// TestReviewerThatAlwaysObjects has a reviewer that is never content. The third time a person is asked; nothing is
+// pushed, and no session has spent more than its budget.
 func TestReviewerThatAlwaysObjects(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
@@ -534,8 +537,8 @@ func TestReviewerThatAlwaysObjects(t *testing.T) {
 	}
 }
 
-// TestContinuedReview lets a reviewer run out of money. Another worker then continues its conversation, because a person
-// chose so: the commit that the first worker's author has made is approved and pushed.
+// TestContinuedReview lets a reviewer run out of money. Another worker then continues its conversation, because a
+// person chose so: the commit that the first worker's author has made is approved and pushed.
 func TestContinuedReview(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)

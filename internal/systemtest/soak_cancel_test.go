@@ -24,7 +24,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 )
 
-// goneWithin limits the time from a cancellation until all processes of the agent have ended, with the default grace period.
+// goneWithin limits the time from a cancellation until all processes of the agent have ended, with the default grace
+// period.
 const goneWithin = 5 * time.Second
 
 // toldWithin limits the time from a cancellation until the agent's worker knows of it, with the longest interval of

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSoakHostLost runs chains on two hosts that share the records and the archive. One host is lost twice at a random moment
-// while it runs agents, with all that is in its state directory. The other one must continue its chains. With -postgres, the hosts share
-// nothing but PostgreSQL and the archive.
+// TestSoakHostLost runs chains on two hosts that share the records and the archive. One host is lost twice at a random
+// moment while it runs agents, with all that is in its state directory. The other one must continue its chains. With
+// -postgres, the hosts share nothing but PostgreSQL and the archive.
 func TestSoakHostLost(t *testing.T) {
 	const hostChains, losses = 40, 2
 	c, address := startTemporalAt(t)

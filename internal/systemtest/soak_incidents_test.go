@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestSoakIncidents runs the looks of one day at five services, at the rate of a schedule with an interval of five minutes.
-// The faults are the faults of faultsOfTwoHours, but one fault stays unanswered all day.
+// TestSoakIncidents runs the looks of one day at five services, at the rate of a schedule with an interval of five
+// minutes. The faults are the faults of faultsOfTwoHours, but one fault stays unanswered all day.
 func TestSoakIncidents(t *testing.T) {
 	began := time.Now()
 	_, _, _, all := faultsOfTwoHours(*soakLooks)

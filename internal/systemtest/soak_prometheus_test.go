@@ -99,8 +99,8 @@ func (p prometheus) await(expr, want string) {
 	}, testTimeout, 200*time.Millisecond, "%s is not %s", expr, want)
 }
 
-// TestSoakPrometheus starts a real Prometheus, which scrapes a worker. It evaluates all alert rules and all queries of the
-// dashboard. After the worker has ended, Prometheus must report the missing worker.
+// TestSoakPrometheus starts a real Prometheus, which scrapes a worker. It evaluates all alert rules and all queries of
+// the dashboard. After the worker has ended, Prometheus must report the missing worker.
 func TestSoakPrometheus(t *testing.T) {
 	claude := simtest.Install(t, claudesim.Play(concluding("haiku", asksFor(2)), concluding("sonnet", resolved())))
 	s := startMeasuredSite(t, environment(t, claude))

@@ -22,14 +22,15 @@ import (
 )
 
 const (
-	// talkTemporalEvery and talkHostEvery choose which kills end the Temporal server, and which a host with all its files. All other
-	// kills end the worker. A lost host costs the time after which Temporal notices it.
+	// talkTemporalEvery and talkHostEvery choose which kills end the Temporal server, and which a host with all its
+	// files. All other kills end the worker. A lost host costs the time after which Temporal notices it.
 	talkTemporalEvery, talkHostEvery = 4, 25
 	// talkWork is the command of each turn. Every third turn runs talkLongWork, of which a heartbeat tells.
 	talkWork, talkLongWork = "sleep 0.4", "sleep 2"
 )
 
-// killedTalk is a conversation whose worker, host and Temporal server are killed. Hosts share the records and the archive.
+// killedTalk is a conversation whose worker, host and Temporal server are killed. Hosts share the records and the
+// archive.
 type killedTalk struct {
 	talk
 	server *temporalProcess
@@ -38,9 +39,9 @@ type killedTalk struct {
 	dice   *rand.Rand
 }
 
-// TestSoakConversationKilled holds a conversation, and kills a part of the installation at a random moment of each turn. Two
-// clients send each message at the same time. No message is lost, each is answered once and in order, and no answer that was
-// stored is asked for again.
+// TestSoakConversationKilled holds a conversation, and kills a part of the installation at a random moment of each
+// turn. Two clients send each message at the same time. No message is lost, each is answered once and in order, and no
+// answer that was stored is asked for again.
 func TestSoakConversationKilled(t *testing.T) {
 	server := newTemporalProcess(t)
 	server.start(t)
@@ -80,7 +81,8 @@ func (k *killedTalk) start(t *testing.T) {
 	k.worker = startWorker(t, k.environ(t), k.server.address)
 }
 
-// turn sends a message from two clients, kills a part of the installation, and waits for the answer. It returns the part.
+// turn sends a message from two clients, kills a part of the installation, and waits for the answer. It returns the
+// part.
 func (k *killedTalk) turn(t *testing.T, turn int) (victim string) {
 	t.Helper()
 	id, text := fmt.Sprint("m-", turn), fmt.Sprintf("question %d.", turn)
@@ -150,8 +152,9 @@ func (k *killedTalk) requireAll(t *testing.T, claude string) (figures string) {
 		len(sessions), attempts, most, told, again, paid)
 }
 
-// requireInOrder checks that no turn asks its model after a later turn has begun. It returns how many answers were asked for
-// again, because their process died before it could store them, and how many turns were told of the call in flight.
+// requireInOrder checks that no turn asks its model after a later turn has begun. It returns how many answers were
+// asked for again, because their process died before it could store them, and how many turns were told of the call in
+// flight.
 func (k *killedTalk) requireInOrder(t *testing.T, requests []claudesim.Request) (again, told int) {
 	t.Helper()
 	latest, answers := 0, map[int]int{}

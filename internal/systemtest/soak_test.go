@@ -122,9 +122,9 @@ func (f *watchedSite) requireAllUnharmed(t *testing.T, chains []escalation.Chain
 		len(chains), sessions, unseen, again, most, started, len(seen.Sightings), seen.Looks, seen.Blind.Round(time.Millisecond))
 }
 
-// requireAll fails unless the watcher saw the agents that started, and nothing else. hidden is the number of agents that the watcher
-// may have missed. An agent that was killed before it could record its start is among those that started: its session was tried
-// again. requireAll returns their number.
+// requireAll fails unless the watcher saw the agents that started, and nothing else. hidden is the number of agents
+// that the watcher may have missed. An agent that was killed before it could record its start is among those that
+// started: its session was tried again. requireAll returns their number.
 func (w *watched) requireAll(t *testing.T, starts []claudesim.Start, hidden int) (started int) {
 	t.Helper()
 	missed, sessions := map[string]bool{}, map[string]bool{}

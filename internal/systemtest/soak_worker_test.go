@@ -34,9 +34,9 @@ func TestSoakWorkerKilled(t *testing.T) {
 	t.Logf("soak: worker killed: kills=%d %s took=%s seed=%d", kills, figures, time.Since(began).Round(time.Second), seed)
 }
 
-// longLifeEvery gives every tenth worker a long life: it lives until as many sessions have ended as run at once. So long repairs
-// finish before their attempts are used up, however slow the machine is. Kills alone would starve them: a repair that takes
-// longer than the worker lives begins its work again each time.
+// longLifeEvery gives every tenth worker a long life: it lives until as many sessions have ended as run at once. So
+// long repairs finish before their attempts are used up, however slow the machine is. Kills alone would starve them: a
+// repair that takes longer than the worker lives begins its work again each time.
 const longLifeEvery = 10
 
 // killWorkersUntil runs one worker after another and kills each at a random moment, sometimes while it starts. When

@@ -23,9 +23,9 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// TestFaultConversationWorkerKilled holds a conversation of ten turns, and kills the worker during each of them: five times in a
-// tool call, and five times at points around the activities. No message is lost, each is answered once and in order, and no
-// answer is paid for twice.
+// TestFaultConversationWorkerKilled holds a conversation of ten turns, and kills the worker during each of them: five
+// times in a tool call, and five times at points around the activities. No message is lost, each is answered once and
+// in order, and no answer is paid for twice.
 func TestFaultConversationWorkerKilled(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)
@@ -99,7 +99,8 @@ func TestFaultConversationWorkerKilled(t *testing.T) {
 	require.Equal(t, len(points), told, "each turn that was killed in a call is told what was in flight")
 }
 
-// conversationWorker is a worker for conversations whose sessions are functions, so that a test can have hundreds of turns.
+// conversationWorker is a worker for conversations whose sessions are functions, so that a test can have hundreds of
+// turns.
 type conversationWorker struct {
 	*store.Store
 	// most is the largest number of sessions that ran at the same time.
@@ -148,8 +149,8 @@ func startConversationWorker(t *testing.T, s *site, limit int) *conversationWork
 	return w
 }
 
-// TestConversationContinuesAsNew continues as new at every turn, while four clients send, wait and send again what they have
-// sent before.
+// TestConversationContinuesAsNew continues as new at every turn, while four clients send, wait and send again what they
+// have sent before.
 func TestConversationContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	s := siteOf(t, startTemporal(t), environment(t, "claude"))
@@ -192,8 +193,8 @@ func TestConversationContinuesAsNew(t *testing.T) {
 	recordHistory(t, s, c.end(), "conversation_carried")
 }
 
-// TestConversationStaysSmall checks that the history of a long conversation stays small. The conversation continues as new about
-// every 50 turns, so more turns would find nothing else.
+// TestConversationStaysSmall checks that the history of a long conversation stays small. The conversation continues as
+// new about every 50 turns, so more turns would find nothing else.
 func TestConversationStaysSmall(t *testing.T) {
 	t.Parallel()
 	s := siteOf(t, startTemporal(t), environment(t, "claude"))

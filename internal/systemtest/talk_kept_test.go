@@ -16,7 +16,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// TestConversationBesideACycle lets a cycle of a schedule and a chain that an alert starts run while a turn runs. Neither sees the other.
+// TestConversationBesideACycle lets a cycle of a schedule and a chain that an alert starts run while a turn runs.
+// Neither sees the other.
 func TestConversationBesideACycle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -60,8 +61,8 @@ func TestConversationBesideACycle(t *testing.T) {
 	c.end()
 }
 
-// TestConversationWithANewIdentity changes the identity file between two turns. The next worker's sessions have the new one, in the
-// same conversation.
+// TestConversationWithANewIdentity changes the identity file between two turns. The next worker's sessions have the new
+// one, in the same conversation.
 func TestConversationWithANewIdentity(t *testing.T) {
 	t.Parallel()
 	identity := filepath.Join(t.TempDir(), "identity")
@@ -84,8 +85,8 @@ func TestConversationWithANewIdentity(t *testing.T) {
 	second.talk().end()
 }
 
-// TestConversationWithRestoredRecords restores records that lack a turn that was answered. The message is not answered again, the
-// person is told, and the conversation goes on from that answer.
+// TestConversationWithRestoredRecords restores records that lack a turn that was answered. The message is not answered
+// again, the person is told, and the conversation goes on from that answer.
 func TestConversationWithRestoredRecords(t *testing.T) {
 	t.Parallel()
 	needsFile(t)

@@ -18,8 +18,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 )
 
-// TestFaultConversationTemporalKilled kills the Temporal server while a message arrives, while its session runs a command, and
-// while messages wait. The session goes on. Each message is answered once, in order.
+// TestFaultConversationTemporalKilled kills the Temporal server while a message arrives, while its session runs a
+// command, and while messages wait. The session goes on. Each message is answered once, in order.
 func TestFaultConversationTemporalKilled(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -83,8 +83,8 @@ func TestFaultConversationTemporalKilled(t *testing.T) {
 	}
 }
 
-// TestFaultRealCLIConversationHostKilled kills a host while its session runs a command, and removes all that was on the host. The
-// other host has the archive and the records only. It goes on, and is told what was in flight.
+// TestFaultRealCLIConversationHostKilled kills a host while its session runs a command, and removes all that was on the
+// host. The other host has the archive and the records only. It goes on, and is told what was in flight.
 func TestFaultRealCLIConversationHostKilled(t *testing.T) {
 	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
 		c, address := startTemporalAt(t)

@@ -313,7 +313,8 @@ func TestConversationLost(t *testing.T) {
 	}
 }
 
-// TestConversationFails checks the sentences for a provider that is away, a spent budget and a turn that takes too long.
+// TestConversationFails checks the sentences for a provider that is away, a spent budget and a turn that takes too
+// long.
 func TestConversationFails(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)

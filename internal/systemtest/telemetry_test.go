@@ -104,8 +104,8 @@ func sum(families map[string]*dto.MetricFamily, name string, labels ...string) (
 	return total
 }
 
-// TestTelemetryOfAChain runs a chain of two tiers to a gate. A person overrides the gate. Then the test checks the worker's
-// metrics and log.
+// TestTelemetryOfAChain runs a chain of two tiers to a gate. A person overrides the gate. Then the test checks the
+// worker's metrics and log.
 func TestTelemetryOfAChain(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -24,8 +24,9 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// changedShape is an interceptor that adds a timer at the beginning of all workflows of a worker. A worker with changedShape
-// cannot replay histories of a worker without it. A worker without changedShape cannot replay histories of a worker with it.
+// changedShape is an interceptor that adds a timer at the beginning of all workflows of a worker. A worker with
+// changedShape cannot replay histories of a worker without it. A worker without changedShape cannot replay histories of
+// a worker with it.
 type changedShape struct{ interceptor.InterceptorBase }
 
 // InterceptWorkflow implements interceptor.Interceptor.
@@ -66,8 +67,8 @@ type deployed struct {
 	deployment string
 }
 
-// The kinds of chains. The number of a chain determines its kind and its service. A waiting chain waits for the service of the
-// chain before it.
+// The kinds of chains. The number of a chain determines its kind and its service. A waiting chain waits for the service
+// of the chain before it.
 const (
 	atWork = iota
 	waiting
@@ -87,9 +88,9 @@ func (d *deployed) service(i int) string {
 // file returns the path of a marker file. Agents create marker files, or wait for them.
 func (d *deployed) file(name string) string { return filepath.Join(d.dir, name) }
 
-// deployUnder begins chains of every kind in one version. It makes a version with changed workflows current, and lets the
-// chains end. Chains that continue after a gate must continue in the new version. All other chains must stay in the old
-// version.
+// deployUnder begins chains of every kind in one version. It makes a version with changed workflows current, and lets
+// the chains end. Chains that continue after a gate must continue in the new version. All other chains must stay in the
+// old version.
 func deployUnder(t *testing.T, chains int) {
 	t.Helper()
 	c := startTemporal(t)
@@ -143,8 +144,9 @@ func (d *deployed) turns() []claudesim.Turn {
 	return turns
 }
 
-// TestDeployUnderPlans deploys a version with changed workflows while the author of a plan works, and while another plan waits at a gate.
-// The first goes on in the new version after that turn, the second after its answer, on another host with another clone.
+// TestDeployUnderPlans deploys a version with changed workflows while the author of a plan works, and while another
+// plan waits at a gate. The first goes on in the new version after that turn, the second after its answer, on another
+// host with another clone.
 func TestDeployUnderPlans(t *testing.T) {
 	t.Parallel()
 	c := startTemporal(t)
@@ -187,8 +189,8 @@ func TestDeployUnderPlans(t *testing.T) {
 	requireUntouched(t, elsewhere)
 }
 
-// promote makes a version current as soon as Temporal knows its worker, and waits until the task queue of the chains knows that
-// version. A chain at a gate does not move before that.
+// promote makes a version current as soon as Temporal knows its worker, and waits until the task queue of the chains
+// knows that version. A chain at a gate does not move before that.
 func (d *deployed) promote(buildID string) {
 	d.t.Helper()
 	handle := d.old.client.WorkerDeploymentClient().GetHandle(d.deployment)

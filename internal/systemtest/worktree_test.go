@@ -265,8 +265,8 @@ func TestSessionsRepairADirectoryInTurn(t *testing.T) {
 	}
 }
 
-// TestNoWorktreeNoCommit lets Tier 2 commit in a directory that can have no worktree, with required reviews. The guard refuses that and says
-// why; so do the event, the gate and what people are told. The checked-out branch stays as it is.
+// TestNoWorktreeNoCommit lets Tier 2 commit in a directory that can have no worktree, with required reviews. The guard
+// refuses that and says why; so do the event, the gate and what people are told. The checked-out branch stays as it is.
 func TestNoWorktreeNoCommit(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)

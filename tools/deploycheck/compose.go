@@ -14,8 +14,8 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// checkCompose checks a Compose file. It also checks the file together with each override (compose.NAME.yaml) in the same
-// directory.
+// checkCompose checks a Compose file. It also checks the file together with each override (compose.NAME.yaml) in the
+// same directory.
 func checkCompose(ctx context.Context, path string) (found []string, err error) {
 	overrides, err := filepath.Glob(filepath.Join(filepath.Dir(path), "compose.*.yaml"))
 	if err != nil {
@@ -32,9 +32,9 @@ func checkCompose(ctx context.Context, path string) (found []string, err error) 
 	return found, err
 }
 
-// checkProject returns the errors of Compose's loader, and the violations of this project's rules. By these rules, images have
-// a version, services have a memory limit and a health check, ports are on the loopback address only, mounted files exist, and
-// passwords are in files only.
+// checkProject returns the errors of Compose's loader, and the violations of this project's rules. By these rules,
+// images have a version, services have a memory limit and a health check, ports are on the loopback address only,
+// mounted files exist, and passwords are in files only.
 func checkProject(ctx context.Context, paths ...string) (found []string, err error) {
 	project, err := loadCompose(ctx, paths)
 	if err != nil {
@@ -53,8 +53,8 @@ func checkProject(ctx context.Context, paths ...string) (found []string, err err
 	return found, nil
 }
 
-// loadCompose loads Compose files in the same way as `docker compose config`. Each file overrides the files before it. No
-// environment variable is set.
+// loadCompose loads Compose files in the same way as `docker compose config`. Each file overrides the files before it.
+// No environment variable is set.
 func loadCompose(ctx context.Context, paths []string) (*types.Project, error) {
 	details := types.ConfigDetails{Environment: types.Mapping{}}
 	for _, path := range paths {
@@ -77,7 +77,8 @@ func checkService(service types.ServiceConfig) (found []string) {
 	if err := pinned(service.Image); err != nil {
 		report("%v", err)
 	}
-	if service.Deploy == nil || service.Deploy.Resources.Limits == nil || service.Deploy.Resources.Limits.MemoryBytes == 0 {
+	if service.Deploy == nil || service.Deploy.Resources.Limits == nil ||
+		service.Deploy.Resources.Limits.MemoryBytes == 0 {
 		report("it has no limit on memory")
 	}
 	if service.Restart == types.RestartPolicyUnlessStopped && service.HealthCheck == nil {
@@ -121,16 +122,18 @@ func checkStopGrace(service types.ServiceConfig) []string {
 		return []string{"CLAUDEOPS_DRAIN_TIMEOUT: " + err.Error()}
 	}
 	if grace := service.StopGracePeriod; grace == nil || time.Duration(*grace) < drain+drainMargin {
-		return []string{fmt.Sprintf("stop_grace_period is less than CLAUDEOPS_DRAIN_TIMEOUT (%v) and %v", drain, drainMargin)}
+		return []string{fmt.Sprintf("stop_grace_period is less than CLAUDEOPS_DRAIN_TIMEOUT (%v) and %v", drain,
+			drainMargin)}
 	}
 	return nil
 }
 
 // secretName reports whether a variable with this name holds a secret, or the path of a file with a secret.
 func secretName(name string) bool {
-	return slices.ContainsFunc([]string{"PASSWORD", "API_KEY", "TOKEN", "DATABASE_URL", "_PWD"}, func(word string) bool {
-		return strings.Contains(name, word)
-	})
+	return slices.ContainsFunc([]string{"PASSWORD", "API_KEY", "TOKEN", "DATABASE_URL", "_PWD"},
+		func(word string) bool {
+			return strings.Contains(name, word)
+		})
 }
 
 // checkBuild reports whether the Dockerfile of a build is missing, or does not contain the target stage of the build.

@@ -14,7 +14,8 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/parser"
 )
 
-// dockerfile is a parsed Dockerfile. Its build context is the directory above the directory that contains the Dockerfile.
+// dockerfile is a parsed Dockerfile. Its build context is the directory above the directory that contains the
+// Dockerfile.
 type dockerfile struct {
 	context string
 	args    map[string]string
@@ -22,9 +23,9 @@ type dockerfile struct {
 	found   []string
 }
 
-// checkDockerfile returns the findings of BuildKit's parser and linter, and the violations of this project's rules. By these
-// rules, base images have a version, the resulting images name a user by number, commands are in JSON, apt-get leaves no
-// unneeded packages and lists behind, and copied sources exist.
+// checkDockerfile returns the findings of BuildKit's parser and linter, and the violations of this project's rules. By
+// these rules, base images have a version, the resulting images name a user by number, commands are in JSON, apt-get
+// leaves no unneeded packages and lists behind, and copied sources exist.
 func checkDockerfile(path string) ([]string, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -41,7 +42,11 @@ func checkDockerfile(path string) ([]string, error) {
 	for _, warning := range parsed.Warnings {
 		d.report([]parser.Range{*warning.Location}, "%s", warning.Short)
 	}
-	lint := linter.New(&linter.Config{Warn: func(rule, _, _, text string, where []parser.Range) { d.report(where, "%s: %s", rule, text) }})
+	lint := linter.New(&linter.Config{Warn: func(rule, _, _, text string,
+		where []parser.Range,
+	) {
+		d.report(where, "%s: %s", rule, text)
+	}})
 	stages, global, err := instructions.Parse(parsed.AST, lint)
 	if err != nil {
 		return d.found, err
@@ -110,8 +115,8 @@ func (d *dockerfile) checkJSON(command instructions.Command, line instructions.S
 	}
 }
 
-// checkCopy reports missing sources of a COPY command. With --from, the source must be a stage above. Without it, the sources
-// must be files in the build context.
+// checkCopy reports missing sources of a COPY command. With --from, the source must be a stage above. Without it, the
+// sources must be files in the build context.
 func (d *dockerfile) checkCopy(command *instructions.CopyCommand) {
 	if command.From != "" {
 		if _, known := d.stages[command.From]; !known {
@@ -152,7 +157,8 @@ func (d *dockerfile) checkResults(stages []instructions.Stage) {
 	}
 	for _, stage := range stages {
 		if user := d.userOf(stage); !slices.Contains(used, stage.Name) && !regexp.MustCompile(`^[1-9][0-9]*:[1-9][0-9]*$`).MatchString(user) {
-			d.report(stage.Location, "stage %q runs as %q: name a user and a group by numbers, not root", stage.Name, user)
+			d.report(stage.Location, "stage %q runs as %q: name a user and a group by numbers, not root", stage.Name,
+				user)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// checkKubernetes builds the base and all overlays below directory with kustomize. It returns the violations of the Kubernetes
-// schemas, and of this project's rules for the worker.
+// checkKubernetes builds the base and all overlays below directory with kustomize. It returns the violations of the
+// Kubernetes schemas, and of this project's rules for the worker.
 func checkKubernetes(directory string) (found []string, err error) {
 	overlays, err := filepath.Glob(filepath.Join(directory, "overlays", "*"))
 	if err != nil {
@@ -25,7 +25,8 @@ func checkKubernetes(directory string) (found []string, err error) {
 		}
 		for _, object := range objects {
 			for _, finding := range checkObject(object) {
-				found = append(found, fmt.Sprintf("%s: %s %s: %s", name, object["kind"], text(object, "metadata", "name"), finding))
+				found = append(found, fmt.Sprintf("%s: %s %s: %s", name, object["kind"],
+					text(object, "metadata", "name"), finding))
 			}
 		}
 		findings := checkWorker(objects)
@@ -63,8 +64,8 @@ func build(directory string) ([]map[string]any, error) {
 // (CLAUDEOPS_STOP_GRACE), and their last reports take 10 s. The remaining 10 s are a reserve.
 const drainMargin = 30 * time.Second
 
-// checkWorker returns the problems of the Deployment of the worker or of the pages. It also checks that each PodDisruptionBudget and each
-// NetworkPolicy selects the worker's pods.
+// checkWorker returns the problems of the Deployment of the worker or of the pages. It also checks that each
+// PodDisruptionBudget and each NetworkPolicy selects the worker's pods.
 func checkWorker(objects []map[string]any) []string {
 	deployment := find(objects, "Deployment")
 	if deployment == nil {
@@ -73,16 +74,21 @@ func checkWorker(objects []map[string]any) []string {
 	pod, _ := at(deployment, "spec", "template").(map[string]any)
 	settings := find(objects, "ConfigMap")
 	found := checkSecurity(pod, at(settings, "data", "CLAUDEOPS_AGENT_USER") != nil)
-	if at(deployment, "metadata", "labels", "app.kubernetes.io/component") != "web" { // the pages have no agents to wait for
+	// the pages have no agents to wait for
+	if at(deployment, "metadata", "labels", "app.kubernetes.io/component") != "web" {
 		found = append(found, checkDrain(pod, settings)...)
 	}
 	for _, object := range objects {
 		found = append(found, checkSelector(object, pod)...)
-		if at(object, "metadata", "namespace") != at(deployment, "metadata", "namespace") && object["kind"] != "Namespace" {
-			found = append(found, fmt.Sprintf("%s %s is not in the namespace of the worker", object["kind"], text(object, "metadata", "name")))
+		if at(object, "metadata", "namespace") != at(deployment, "metadata", "namespace") &&
+			object["kind"] != "Namespace" {
+			found = append(found, fmt.Sprintf("%s %s is not in the namespace of the worker", object["kind"],
+				text(object, "metadata", "name")))
 		}
-		if target := at(object, "spec", "scaleTargetRef", "name"); target != nil && target != at(deployment, "metadata", "name") {
-			found = append(found, fmt.Sprintf("%s %s scales %v, which does not exist", object["kind"], text(object, "metadata", "name"), target))
+		if target := at(object, "spec", "scaleTargetRef", "name"); target != nil &&
+			target != at(deployment, "metadata", "name") {
+			found = append(found, fmt.Sprintf("%s %s scales %v, which does not exist", object["kind"],
+				text(object, "metadata", "name"), target))
 		}
 	}
 	if at(settings, "data", "CLAUDEOPS_DEPLOYMENT") != nil {
@@ -91,8 +97,8 @@ func checkWorker(objects []map[string]any) []string {
 	return found
 }
 
-// checkSettings reports required settings that an overlay does not set. CLAUDEOPS_TRANSCRIPTS is required, because the default
-// archive of conversations would be lost with the pod.
+// checkSettings reports required settings that an overlay does not set. CLAUDEOPS_TRANSCRIPTS is required, because the
+// default archive of conversations would be lost with the pod.
 func checkSettings(settings map[string]any) (found []string) {
 	for _, name := range []string{"TEMPORAL_ADDRESS", "CLAUDEOPS_TRANSCRIPTS"} {
 		if at(settings, "data", name) == nil {
@@ -102,8 +108,8 @@ func checkSettings(settings map[string]any) (found []string) {
 	return found
 }
 
-// checkSecurity checks a pod against the Pod Security Standard "restricted" and some further rules. If agents run as another
-// user, the worker must run as root with the capabilities to start these agents.
+// checkSecurity checks a pod against the Pod Security Standard "restricted" and some further rules. If agents run as
+// another user, the worker must run as root with the capabilities to start these agents.
 func checkSecurity(pod map[string]any, agentUser bool) (found []string) {
 	var nonRoot, capabilities any = true, nil
 	if agentUser {
@@ -144,7 +150,8 @@ func checkDrain(pod, settings map[string]any) []string {
 		return []string{"terminationGracePeriodSeconds: " + err.Error()}
 	}
 	if seconds < drain+drainMargin {
-		return []string{fmt.Sprintf("terminationGracePeriodSeconds is %v, less than CLAUDEOPS_DRAIN_TIMEOUT (%v) and %v", seconds, drain, drainMargin)}
+		return []string{fmt.Sprintf("terminationGracePeriodSeconds is %v, less than CLAUDEOPS_DRAIN_TIMEOUT (%v) and "+
+			"%v", seconds, drain, drainMargin)}
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
-// Command deploycheck checks the files of a deployment. It parses each file with the parser of the program that reads the
-// file: the Dockerfile with BuildKit, compose.yaml with Compose, and the Kubernetes overlays with kustomize and the schemas of
-// the Kubernetes API.
+// Command deploycheck checks the files of a deployment. It parses each file with the parser of the program that reads
+// the file: the Dockerfile with BuildKit, compose.yaml with Compose, and the Kubernetes overlays with kustomize and the
+// schemas of the Kubernetes API.
 //
 //	deploycheck DIRECTORY
 //

@@ -116,7 +116,8 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
-// TestVersionsRunSideBySide builds two copies of the overlay for versions, with autoscaling, as docs/kubernetes.md says. They must share no object.
+// TestVersionsRunSideBySide builds two copies of the overlay for versions, with autoscaling, as docs/kubernetes.md
+// says. They must share no object.
 func TestVersionsRunSideBySide(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "kubernetes")

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// prometheusConfig holds the fields of a Prometheus configuration that this project uses. Prometheus's own module would take
-// minutes to compile.
+// prometheusConfig holds the fields of a Prometheus configuration that this project uses. Prometheus's own module would
+// take minutes to compile.
 type prometheusConfig struct {
 	Global struct {
 		ScrapeInterval     string `json:"scrape_interval"`
@@ -58,8 +58,8 @@ type grafanaDashboards struct {
 	} `json:"providers"`
 }
 
-// checkPrometheus checks a configuration of Prometheus. Unknown fields are errors. The first job must have the name that the
-// alert rules use.
+// checkPrometheus checks a configuration of Prometheus. Unknown fields are errors. The first job must have the name
+// that the alert rules use.
 func checkPrometheus(path string) (found []string, err error) {
 	var config prometheusConfig
 	if err := decodeStrictly(path, &config); err != nil {

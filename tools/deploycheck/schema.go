@@ -11,11 +11,12 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// newer lists fields that the schemas in kustomize do not contain. These schemas are for Kubernetes 1.21, and the fields were
-// added later.
+// newer lists fields that the schemas in kustomize do not contain. These schemas are for Kubernetes 1.21, and the
+// fields were added later.
 var newer = []string{"PodDisruptionBudget.spec.unhealthyPodEvictionPolicy"}
 
-// checkObject validates an object against the schema of its kind. It reports unknown fields, missing fields and wrong types.
+// checkObject validates an object against the schema of its kind. It reports unknown fields, missing fields and wrong
+// types.
 func checkObject(object map[string]any) []string {
 	kind := yaml.TypeMeta{APIVersion: fmt.Sprint(object["apiVersion"]), Kind: fmt.Sprint(object["kind"])}
 	if kind.Kind == "ScaledObject" {
@@ -139,17 +140,19 @@ type scaleRules struct {
 	} `json:"policies"`
 }
 
-// triggerKeys lists the metadata keys of the KEDA scalers that this project uses, from KEDA 2.22. The value true marks a
-// required key.
+// triggerKeys lists the metadata keys of the KEDA scalers that this project uses, from KEDA 2.22. The value true marks
+// a required key.
 var triggerKeys = map[string]map[string]bool{
 	"temporal": {
-		"endpoint": true, "taskQueue": true, "namespace": false, "targetQueueSize": false, "activationTargetQueueSize": false,
-		"queueTypes": false, "workerDeploymentName": false, "workerDeploymentBuildId": false, "includeRunningWorkflowCount": false,
-		"minConnectTimeout": false, "unsafeSsl": false, "tlsServerName": false,
+		"endpoint": true, "taskQueue": true, "namespace": false, "targetQueueSize": false,
+		"activationTargetQueueSize": false, "queueTypes": false, "workerDeploymentName": false,
+		"workerDeploymentBuildId": false, "includeRunningWorkflowCount": false, "minConnectTimeout": false,
+		"unsafeSsl": false, "tlsServerName": false,
 	},
 	"prometheus": {
 		"serverAddress": true, "query": true, "threshold": true, "activationThreshold": false, "namespace": false,
-		"customHeaders": false, "ignoreNullValues": false, "queryParameters": false, "unsafeSsl": false, "timeout": false,
+		"customHeaders": false, "ignoreNullValues": false, "queryParameters": false, "unsafeSsl": false,
+		"timeout": false,
 	},
 }
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// checkSelector reports a PodDisruptionBudget or a NetworkPolicy that does not select the worker's pod, and rules of a NetworkPolicy that lead
-// only to pods with the worker's own labels.
+// checkSelector reports a PodDisruptionBudget or a NetworkPolicy that does not select the worker's pod, and rules of a
+// NetworkPolicy that lead only to pods with the worker's own labels.
 func checkSelector(object, pod map[string]any) (found []string) {
 	selector, _ := at(object, "spec", "podSelector", "matchLabels").(map[string]any)
 	if object["kind"] == "PodDisruptionBudget" {
@@ -30,7 +30,8 @@ func checkSelector(object, pod map[string]any) (found []string) {
 		others, _ := at(peer, "podSelector", "matchLabels").(map[string]any)
 		for _, key := range slices.Sorted(maps.Keys(others)) {
 			if labels[key] == others[key] {
-				found = append(found, fmt.Sprintf("%s reaches only pods with the worker's label %s: write its podSelector with matchExpressions", name, key))
+				found = append(found, fmt.Sprintf("%s reaches only pods with the worker's label %s: write its "+
+					"podSelector with matchExpressions", name, key))
 			}
 		}
 	}
@@ -52,8 +53,8 @@ func peers(policy map[string]any) (all []any) {
 // versionLabel has the version of a worker in its value.
 const versionLabel = "app.kubernetes.io/version"
 
-// checkVersion reports what keeps a version of the worker from running beside another one: objects with the same names, selectors that also
-// select the other's pods, and the namespace, which would be deleted with the version.
+// checkVersion reports what keeps a version of the worker from running beside another one: objects with the same names,
+// selectors that also select the other's pods, and the namespace, which would be deleted with the version.
 func checkVersion(objects []map[string]any) (found []string) {
 	for _, object := range objects {
 		name := fmt.Sprintf("%s %s", object["kind"], text(object, "metadata", "name"))

@@ -1,9 +1,10 @@
-// Command docscheck checks the documentation: each link to a file and each anchor must exist, and the README must stay short.
+// Command docscheck checks the documentation: each link to a file and each anchor must exist, and the README must stay
+// short.
 //
 //	docscheck DIRECTORY
 //
-// It reads all Markdown files of the git repository in DIRECTORY. It prints one line for each finding. The exit code is 1 if there
-// is a finding. It does not use the network.
+// It reads all Markdown files of the git repository in DIRECTORY. It prints one line for each finding. The exit code is
+// 1 if there is a finding. It does not use the network.
 package main
 
 import (
@@ -65,7 +66,8 @@ func run(directory string, files []string, out io.Writer) int {
 			continue
 		}
 		if file == "README.md" && from.words > maxReadme {
-			find("README.md has %d words, and at most %d are allowed: move what not every newcomer needs into docs", from.words, maxReadme)
+			find("README.md has %d words, and at most %d are allowed: move what not every newcomer needs into docs",
+				from.words, maxReadme)
 		}
 		for _, link := range from.links {
 			target, err := url.Parse(link)

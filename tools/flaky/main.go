@@ -1,11 +1,11 @@
-// Command flaky lists the tests that failed and then passed when they were run again. It reads the files that gotestsum writes
-// with --jsonfile.
+// Command flaky lists the tests that failed and then passed when they were run again. It reads the files that gotestsum
+// writes with --jsonfile.
 //
 //	flaky REPORT FILE...
 //
-// For each such test it prints one line, `FLAKY package.Test`, and writes the output of the test's first failure to REPORT.
-// REPORT is empty if no test is flaky. A test that failed every time is not listed, because gotestsum has already failed and
-// reported it.
+// For each such test it prints one line, `FLAKY package.Test`, and writes the output of the test's first failure to
+// REPORT. REPORT is empty if no test is flaky. A test that failed every time is not listed, because gotestsum has
+// already failed and reported it.
 package main
 
 import (
@@ -72,8 +72,8 @@ type history struct {
 	passed       bool // after it failed
 }
 
-// read returns the flaky tests in the order in which their names first occur. If a flaky test has flaky subtests, read lists
-// only the innermost of these subtests.
+// read returns the flaky tests in the order in which their names first occur. If a flaky test has flaky subtests, read
+// lists only the innermost of these subtests.
 func read(from io.Reader) ([]flake, error) {
 	tests := map[string]*history{}
 	var order []string

@@ -1,4 +1,5 @@
-// Command openai talks to /v1/chat/completions with the official package of OpenAI for Go. It prints what it got, for a test.
+// Command openai talks to /v1/chat/completions with the official package of OpenAI for Go. It prints what it got, for a
+// test.
 package main
 
 import (
@@ -40,7 +41,8 @@ func run(ctx context.Context, address, token string) error {
 
 	messages = append(messages, openai.AssistantMessage(said), openai.UserMessage("and since when?"))
 	stream := client.Chat.Completions.NewStreaming(ctx, openai.ChatCompletionNewParams{
-		Model: model, Messages: messages, StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)},
+		Model: model, Messages: messages,
+		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)},
 	})
 	var all openai.ChatCompletionAccumulator
 	for stream.Next() {

@@ -63,8 +63,8 @@ func setUpChain(ctx workflow.Context, input Input) (*chainRun, error) {
 	return chain, err
 }
 
-// loadPolicy takes the snapshot of the policy and applies the limits of the input to it. Services in the input get their
-// canonical names.
+// loadPolicy takes the snapshot of the policy and applies the limits of the input to it. Services in the input get
+// their canonical names.
 func (c *chainRun) loadPolicy(ctx workflow.Context) error {
 	loaded, err := parts.LoadSettings(ctx, activities.LoadPolicyInput{Services: c.input.Services})
 	if err != nil && ctx.Err() != nil {
@@ -99,7 +99,8 @@ func (c *chainRun) checkInput(ctx workflow.Context) error {
 		return parts.ErrCarried
 	}
 	if escalation.IsConversation(c.Log.Chain.ID) {
-		return fmt.Errorf("the workflow ID of a chain must not begin with %s, which is for conversations", escalation.ConversationPrefix)
+		return fmt.Errorf("the workflow ID of a chain must not begin with %s, which is for conversations",
+			escalation.ConversationPrefix)
 	}
 	return nil
 }
@@ -166,7 +167,8 @@ func (c *chainRun) abort(ctx workflow.Context, reason string) error {
 	chain.Wait = nil
 	chain.Outcome, chain.Rule, chain.Reason = escalation.OutcomeAborted, escalation.RuleCancelled, reason
 	chain.EndedAt = workflow.Now(ctx)
-	c.Log.Add(ctx, escalation.Event{Kind: escalation.EventChainEnded, Message: parts.DescribeOutcome(*chain) + ": " + reason})
+	c.Log.Add(ctx, escalation.Event{Kind: escalation.EventChainEnded, Message: parts.DescribeOutcome(*chain) + ": " +
+		reason})
 	c.Log.Progress = c.Incidents.Progress(ctx, escalation.Cancelled())
 	return cmp.Or(c.Log.RecordEnd(ctx), ctx.Err())
 }

@@ -80,7 +80,8 @@ func setUpCycle(ctx workflow.Context, input Input) (*cycleRun, error) {
 	}
 	input.Trigger, input.Actor = escalation.TriggerScheduled, cmp.Or(input.Actor, scheduleActor)
 	own := workflow.GetInfo(ctx).WorkflowExecution.ID
-	return &cycleRun{input: input, result: CycleResult{ChainID: chainPrefix + strings.TrimPrefix(own, cyclePrefix)}}, nil
+	return &cycleRun{input: input, result: CycleResult{ChainID: chainPrefix + strings.TrimPrefix(own, cyclePrefix)}},
+		nil
 }
 
 // run runs the chain and returns the result of the cycle.
@@ -112,7 +113,8 @@ func withCycleChain(ctx workflow.Context, id string) workflow.Context {
 	})
 }
 
-// conclude copies the chain's outcome and cost into the result. It returns an error if the chain failed or was cancelled.
+// conclude copies the chain's outcome and cost into the result. It returns an error if the chain failed or was
+// cancelled.
 func (c *cycleRun) conclude(ctx workflow.Context, ended workflow.Future) error {
 	var chain Result
 	if err := ended.Get(ctx, &chain); err != nil {
@@ -129,7 +131,8 @@ func (c *cycleRun) conclude(ctx workflow.Context, ended workflow.Future) error {
 }
 
 func chainFailed(id, why string) error {
-	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("chain %s failed: %s", id, why), ErrorTypeChainFailed, nil)
+	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("chain %s failed: %s", id, why), ErrorTypeChainFailed,
+		nil)
 }
 
 // scheduleAttribute is the search attribute with the ID of the schedule. Temporal sets it on each workflow that a
@@ -154,7 +157,8 @@ func (c *cycleRun) reportOmitted(ctx workflow.Context) {
 	err := workflow.ExecuteActivity(parts.WithSchedule(ctx, "ask the schedule what it left out"), schedules.Omitted,
 		activities.OmittedInput{ScheduleID: schedule}).Get(ctx, &c.result.Omitted)
 	if err != nil {
-		workflow.GetLogger(ctx).Warn("the schedule cannot be asked what it left out", "schedule", schedule, "error", err)
+		workflow.GetLogger(ctx).Warn("the schedule cannot be asked what it left out", "schedule", schedule, "error",
+			err)
 		return
 	}
 	c.counted = last.Omitted

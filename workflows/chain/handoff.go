@@ -103,7 +103,9 @@ func (c *chainRun) writeHandoff(
 
 // decideHandoff returns the decision on the session that wrote the handoff for the work s. It considers a request by a
 // person that has arrived by now. If the handoff is unusable, such a request lets s start from the verdict.
-func (c *chainRun) decideHandoff(ctx workflow.Context, s work, session escalation.Session, problem string) escalation.Decision {
+func (c *chainRun) decideHandoff(
+	ctx workflow.Context, s work, session escalation.Session, problem string,
+) escalation.Decision {
 	c.Requests.Receive(ctx, s.Tier-1)
 	decision := c.Requests.Override(ctx, session, escalation.DecideHandoff(*c.Policy, session, escalation.HandoffInput{
 		Next: s.Tier, WaitingSince: c.waitingSince, Problem: problem,
@@ -115,7 +117,10 @@ func (c *chainRun) decideHandoff(ctx workflow.Context, s work, session escalatio
 	if decision.Rule == escalation.RuleResumeFailed || decision.Rule == escalation.RuleTranscriptLost {
 		severity = escalation.SeverityWarning // no handoff was written, so none can be wrong
 	}
-	c.Log.Add(ctx, escalation.Event{Kind: escalation.EventHandoff, Severity: severity, SessionID: session.SessionID, Message: problem})
+	c.Log.Add(ctx, escalation.Event{
+		Kind: escalation.EventHandoff, Severity: severity, SessionID: session.SessionID,
+		Message: problem,
+	})
 	return decision
 }
 
@@ -145,7 +150,8 @@ func (c *chainRun) handoff(ctx workflow.Context, s work, opening escalation.Admi
 	handoff, dropped := handoff.Fit()
 	if dropped != "" {
 		c.Log.Add(ctx, escalation.Event{
-			Kind: escalation.EventHandoff, Severity: escalation.SeverityWarning, SessionID: opening.Session.SessionID, Message: dropped,
+			Kind: escalation.EventHandoff, Severity: escalation.SeverityWarning, SessionID: opening.Session.SessionID,
+			Message: dropped,
 		})
 	}
 	return &handoff

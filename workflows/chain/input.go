@@ -59,8 +59,8 @@ type Input struct {
 	Ask *AskInput `json:"ask,omitempty"`
 	// Actor names the person or program that starts the chain. It is only what the client says, unless Verified is set.
 	Actor string `json:"actor,omitempty"`
-	// Verified reports that the person has logged in to the server of the pages under the name Actor. Only that server sets
-	// it; but a client that reaches Temporal itself can do so, too.
+	// Verified reports that the person has logged in to the server of the pages under the name Actor. Only that server
+	// sets it; but a client that reaches Temporal itself can do so, too.
 	Verified bool `json:"verified,omitempty"`
 	// Carried is the state that a chain passes to its next run when it continues as new. An input from a client must
 	// not contain Carried.
@@ -107,7 +107,8 @@ func decodeInput(data []byte) (Input, error) {
 	if err := json.Unmarshal(data, &written); err != nil {
 		return Input{}, err
 	}
-	return Input(decoded), cmp.Or(checkWritten("start_tier", written.StartTier), checkWritten("max_tier", written.MaxTier))
+	return Input(decoded), cmp.Or(checkWritten("start_tier", written.StartTier),
+		checkWritten("max_tier", written.MaxTier))
 }
 
 // Validate returns the first error in the input, as one sentence. If the input is valid, it returns nil.
@@ -128,7 +129,8 @@ func (in Input) Validate() error {
 	case in.Ask != nil && in.Trigger != escalation.TriggerIssue:
 		return errors.New("ask is not for people: a chain that splits gives it to the chains of its issues")
 	case len(in.Incidents) > escalation.MaxKnownIncidents:
-		return fmt.Errorf("incidents has %d entries, and at most %d are allowed", len(in.Incidents), escalation.MaxKnownIncidents)
+		return fmt.Errorf("incidents has %d entries, and at most %d are allowed", len(in.Incidents),
+			escalation.MaxKnownIncidents)
 	}
 	for _, id := range in.Incidents {
 		if err := escalation.CheckIncidentID(id); err != nil {
@@ -144,7 +146,8 @@ func (in Input) Validate() error {
 	// the text.
 	for _, text := range []struct{ name, value string }{{"prompt", in.Prompt}, {"issue", in.Issue}} {
 		if encoded, err := json.Marshal(text.value); err != nil || len(encoded) > parts.MaxPromptBytes {
-			return fmt.Errorf("%s has %d bytes as JSON, and at most %d are allowed", text.name, len(encoded), parts.MaxPromptBytes)
+			return fmt.Errorf("%s has %d bytes as JSON, and at most %d are allowed", text.name, len(encoded),
+				parts.MaxPromptBytes)
 		}
 	}
 	if err := escalation.CheckServices(in.Services); err != nil {
@@ -164,7 +167,8 @@ func (in Input) validateModels() error {
 			continue
 		}
 		known++
-		if model == "" || len(model) > maxModelBytes || model[0] == '-' || strings.Contains(model, " ") || !plaintext.IsLine(model) {
+		if model == "" || len(model) > maxModelBytes || model[0] == '-' || strings.Contains(model, " ") ||
+			!plaintext.IsLine(model) {
 			return fmt.Errorf("models: %q for %s is not the name of a model", parts.Clip(model), tier)
 		}
 	}

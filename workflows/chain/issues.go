@@ -14,8 +14,8 @@ import (
 )
 
 // split starts a chain for each issue that the session has found, beginning with the most severe issue. Each of these
-// chains forks the conversation of that session, the observer. At most MaxParallelIssues chains work at the same
-// time. A chain that waits for a long time does not count. split returns after all of the chains have ended. Issues of one
+// chains forks the conversation of that session, the observer. At most MaxParallelIssues chains work at the same time.
+// A chain that waits for a long time does not count. split returns after all of the chains have ended. Issues of one
 // incident are one issue, and an incident without a chain that takes care of it is an issue, too.
 func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) error {
 	verdict := c.Incidents.Recognition.SplitIssues(*observer.Verdict)
@@ -24,7 +24,10 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 	c.Log.Chain.Issues = make([]escalation.IssueChain, len(issues))
 	ids := c.Incidents.OfIssues(observer)
 	for i, issue := range issues {
-		c.Log.Chain.Issues[i] = escalation.IssueChain{Services: issue.Services, Summary: parts.Clip(issue.Summary), IncidentID: ids[i]}
+		c.Log.Chain.Issues[i] = escalation.IssueChain{
+			Services: issue.Services, Summary: parts.Clip(issue.Summary),
+			IncidentID: ids[i],
+		}
 	}
 	slots := workflow.NewSemaphore(ctx, int64(max(1, c.Policy.MaxParallelIssues)))
 	running := len(issues)
@@ -49,7 +52,8 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 	waiting, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	for running > 0 {
-		_ = workflow.Await(waiting, func() bool { return running == 0 || c.Requests.Arrived(ctx) }) // nothing cancels it
+		// nothing cancels it
+		_ = workflow.Await(waiting, func() bool { return running == 0 || c.Requests.Arrived(ctx) })
 		c.Requests.RefuseAll(ctx, parts.ErrSplit)
 	}
 	return c.record(ctx, escalation.DecideIssues(c.Log.Chain.Issues))
@@ -97,7 +101,8 @@ func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, a
 	mine.ChainID = c.issueChainID(at)
 	c.Log.Add(ctx, escalation.Event{
 		Kind: escalation.EventIssueStarted, SessionID: observer.SessionID, Severity: issue.Severity,
-		Message: fmt.Sprintf("issue %d of %d goes to chain %s: %s", at+1, len(c.Log.Chain.Issues), mine.ChainID, issue.Summary),
+		Message: fmt.Sprintf("issue %d of %d goes to chain %s: %s", at+1, len(c.Log.Chain.Issues), mine.ChainID,
+			issue.Summary),
 	})
 	if err := c.Log.Publish(ctx); err != nil {
 		c.endIssue(ctx, at, escalation.OutcomeFailed, parts.RootMessage(err), escalation.Chain{})
@@ -105,8 +110,9 @@ func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, a
 	}
 	var ended Result
 	child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-		WorkflowID:            mine.ChainID,
-		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_REQUEST_CANCEL, // if this chain ends, Temporal cancels the repair
+		WorkflowID: mine.ChainID,
+		// if this chain ends, Temporal cancels the repair
+		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_REQUEST_CANCEL,
 		WaitForCancellation:   true,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, // a reset starts the same ID again
 		StaticSummary:         parts.Inline(issue.Summary),
@@ -155,9 +161,9 @@ func (c *chainRun) beginBlocked(ctx workflow.Context, first work) (step, error) 
 	return c.stop(ctx, pending{work: first}, decision)
 }
 
-// issueInput returns the input of an issue's chain. It copies the limits of this chain, and gives each issue that gets a chain
-// an equal share of the remaining budget. If the fault has come back too often, the issue's chain begins with the highest
-// tier, or asks a person before any repair.
+// issueInput returns the input of an issue's chain. It copies the limits of this chain, and gives each issue that gets
+// a chain an equal share of the remaining budget. If the fault has come back too often, the issue's chain begins with
+// the highest tier, or asks a person before any repair.
 func (c *chainRun) issueInput(observer escalation.Session, at int) Input {
 	issue := observer.Verdict.Issues[at]
 	input := Input{
@@ -177,7 +183,8 @@ func (c *chainRun) issueInput(observer escalation.Session, at int) Input {
 	if id := c.Log.Chain.Issues[at].IncidentID; id != "" {
 		input.Incidents = []string{id}
 	}
-	if returned := c.Incidents.Recognition.Returned(c.Policy.Returns, at); returned != nil && input.StartTier <= c.Policy.MaxTier {
+	if returned := c.Incidents.Recognition.Returned(c.Policy.Returns, at); returned != nil &&
+		input.StartTier <= c.Policy.MaxTier {
 		decision := escalation.DecideReturned(*c.Policy, *returned, input.StartTier, c.Incidents.Recognition.At)
 		input.StartTier = decision.Tier
 		if decision.Action == escalation.DecisionComplete {
@@ -190,8 +197,8 @@ func (c *chainRun) issueInput(observer escalation.Session, at int) Input {
 	return input
 }
 
-// poor returns the decision that ends an issue whose share of the budget suffices for no session; nil if it gets a chain. If
-// the policy has gates, the chain asks a person before it would do anything.
+// poor returns the decision that ends an issue whose share of the budget suffices for no session; nil if it gets a
+// chain. If the policy has gates, the chain asks a person before it would do anything.
 func (c *chainRun) poor(input *Input) *escalation.Decision {
 	decision := escalation.DecidePoorIssue(*c.Policy, input.StartTier, input.BudgetUSD)
 	if decision == nil || escalation.Gated(*c.Policy, *decision).Action != escalation.DecisionGate {
@@ -202,11 +209,12 @@ func (c *chainRun) poor(input *Input) *escalation.Decision {
 	return nil
 }
 
-// noBudgetUSD is the budget of a chain for which nothing is left, in US dollars. No session starts on it. Zero would be no
-// limit.
+// noBudgetUSD is the budget of a chain for which nothing is left, in US dollars. No session starts on it. Zero would be
+// no limit.
 const noBudgetUSD = 1e-6
 
-// withChain counts the issues that get a chain: not those that other chains take care of, and not those that nobody may repair.
+// withChain counts the issues that get a chain: not those that other chains take care of, and not those that nobody may
+// repair.
 func (c *chainRun) withChain(observer escalation.Session) int {
 	count := 0
 	for i, issue := range observer.Verdict.Issues {
@@ -217,20 +225,25 @@ func (c *chainRun) withChain(observer escalation.Session) int {
 	return count
 }
 
-// endIssue records the end of an issue. The end of the last open issue is recorded with the end of this chain, unless the
-// issue had no chain: the end of this chain says nothing about who takes care of its incident.
-func (c *chainRun) endIssue(ctx workflow.Context, at int, outcome escalation.Outcome, reason string, ended escalation.Chain) {
+// endIssue records the end of an issue. The end of the last open issue is recorded with the end of this chain, unless
+// the issue had no chain: the end of this chain says nothing about who takes care of its incident.
+func (c *chainRun) endIssue(
+	ctx workflow.Context, at int, outcome escalation.Outcome, reason string, ended escalation.Chain,
+) {
 	issue := &c.Log.Chain.Issues[at]
-	issue.Outcome, issue.Reason, issue.CostUSD, issue.CostEstimated = outcome, reason, ended.CostUSD, ended.CostEstimated()
+	issue.Outcome, issue.Reason, issue.CostUSD, issue.CostEstimated = outcome, reason, ended.CostUSD,
+		ended.CostEstimated()
 	c.Log.Add(ctx, escalation.Event{
 		Kind: escalation.EventIssueEnded, Severity: escalation.Decision{Outcome: outcome}.Severity(),
 		Message: fmt.Sprintf("issue %d of %d ended %s for %s: %s",
 			at+1, len(c.Log.Chain.Issues), outcome, issue.CostText(), reason),
 	})
 	if err := c.Log.Publish(ctx); err != nil {
-		workflow.GetLogger(ctx).Error("the search attributes do not show what the issue cost", "issue", at+1, "error", err)
+		workflow.GetLogger(ctx).Error("the search attributes do not show what the issue cost", "issue", at+1, "error",
+			err)
 	}
-	others := slices.ContainsFunc(c.Log.Chain.Issues, func(other escalation.IssueChain) bool { return other.Outcome == "" })
+	others := slices.ContainsFunc(c.Log.Chain.Issues,
+		func(other escalation.IssueChain) bool { return other.Outcome == "" })
 	if issue.IncidentID == "" || !others && issue.Rule == "" || ctx.Err() != nil {
 		return
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/claudeops/claudeops/workflows/parts"
 )
 
-// proposedChange is the change of a chain from its first commit to its push, with the state of its review. It lasts over corrections,
-// escalations, waits and gates. Three things end it: the push, a person who was told what is dropped, and a change that
-// contains it.
+// proposedChange is the change of a chain from its first commit to its push, with the state of its review. It lasts
+// over corrections, escalations, waits and gates. Three things end it: the push, a person who was told what is dropped,
+// and a change that contains it.
 type proposedChange struct {
 	Loop review.Loop `json:"loop"`
 	// Change is the latest change. It has no commit while everything that was committed is pushed.
@@ -29,15 +29,16 @@ type proposedChange struct {
 	// Ran is the state of the loop in which the latest session ran, and Why the latest decision of the loop.
 	Ran review.State `json:"ran,omitempty"`
 	Why string       `json:"why,omitempty"`
-	// Ending is the decision that ends the chain once the change is pushed, because a person has accepted it or nothing else is left to
-	// do; nil if that is for its author's latest session. It stands until an author works on the change again.
+	// Ending is the decision that ends the chain once the change is pushed, because a person has accepted it or nothing
+	// else is left to do; nil if that is for its author's latest session. It stands until an author works on the change
+	// again.
 	Ending *escalation.Decision `json:"ending,omitempty"`
 	// Pushed is the commit that was pushed last; zero if none was. The next change is based on it.
 	Pushed activities.Checkpoint `json:"pushed,omitzero"`
 }
 
-// unseenWork is a worktree of which nobody knows what was committed there. That ends with a session that works in it, and with the first
-// one after a gate that has said it to a person.
+// unseenWork is a worktree of which nobody knows what was committed there. That ends with a session that works in it,
+// and with the first one after a gate that has said it to a person.
 type unseenWork struct {
 	// Why says why in a sentence. Host is the host of the worktree; empty if that is not known.
 	Why  string `json:"why"`
@@ -65,7 +66,8 @@ func (p *proposedChange) see(session escalation.Session, change *activities.Chan
 	}
 	for _, host := range session.Worktree.WorkedBefore() {
 		p.Unseen = append(p.Unseen, unseenWork{Host: host, Why: fmt.Sprintf(
-			"%s was at work on the host %s before, and nobody knows what it has committed there", session.Tier, plaintext.Line(host))})
+			"%s was at work on the host %s before, and nobody knows what it has committed there", session.Tier,
+			plaintext.Line(host))})
 	}
 }
 
@@ -89,7 +91,8 @@ func (c *chainRun) offered() string {
 	return c.proposed.Change.Commit
 }
 
-// keep keeps what a session has committed that has just ended, however it ended. The argument change is nil if it has left nothing.
+// keep keeps what a session has committed that has just ended, however it ended. The argument change is nil if it has
+// left nothing.
 func (c *chainRun) keep(s work, session escalation.Session, change *activities.Change) {
 	if !c.inspects(s) || change == nil && len(session.Worktree.WorkedBefore()) == 0 && !c.unpushed() {
 		return
@@ -122,9 +125,11 @@ func (c *chainRun) based(s work, input *activities.RunTierInput) {
 	input.Unseen, input.Correction = len(p.Unseen) > 0, c.correction(s)
 }
 
-// mustReview reports whether the change of the chain is reviewed now: when the chain has a result, and no further session follows that
-// works on the change. A chain does not end well with a change that is not pushed.
-func (c *chainRun) mustReview(s work, session escalation.Session, change *activities.Change, decision escalation.Decision) bool {
+// mustReview reports whether the change of the chain is reviewed now: when the chain has a result, and no further
+// session follows that works on the change. A chain does not end well with a change that is not pushed.
+func (c *chainRun) mustReview(
+	s work, session escalation.Session, change *activities.Change, decision escalation.Decision,
+) bool {
 	if !c.inspects(s) {
 		return c.mustSettle(decision)
 	}
@@ -150,8 +155,9 @@ func (c *chainRun) newLoop() review.Loop {
 	return review.NewLoop(review.Limits{Fixes: c.Policy.Review.MaxFixes, Retries: c.Policy.Review.MaxFixes})
 }
 
-// reviewChange has the change of the chain reviewed after a session that has just ended, and returns the step that follows. The argument
-// change describes the commits of that session; nil if it has left none. The argument decision is the decision on the session itself.
+// reviewChange has the change of the chain reviewed after a session that has just ended, and returns the step that
+// follows. The argument change describes the commits of that session; nil if it has left none. The argument decision is
+// the decision on the session itself.
 func (c *chainRun) reviewChange(
 	ctx workflow.Context, s work, session escalation.Session, change *activities.Change, decision escalation.Decision,
 ) (step, error) {
@@ -167,24 +173,29 @@ func (c *chainRun) reviewChange(
 	return c.runReview(ctx, pending{work: s}, session, request, decision)
 }
 
-// do has the change of the chain reviewed that no session follows: its review did not take place, its push failed, or the
-// chain is about to end well without its push.
+// do has the change of the chain reviewed that no session follows: its review did not take place, its push failed, or
+// the chain is about to end well without its push.
 func (s reviewStep) do(ctx workflow.Context, c *chainRun) (step, error) {
 	p := c.proposed
 	session := *c.Log.Chain.Worked()
-	decision := escalation.Gated(*c.Policy, escalation.Decide(*c.Policy, session, escalation.DecisionInput{NoSplit: true}))
-	request := parts.ReviewRequest{Loop: p.Loop, Author: p.Author, Change: p.Change, Continues: s.Continues, Passes: s.Passes}
+	decision := escalation.Gated(*c.Policy, escalation.Decide(*c.Policy, session,
+		escalation.DecisionInput{NoSplit: true}))
+	request := parts.ReviewRequest{
+		Loop: p.Loop, Author: p.Author, Change: p.Change, Continues: s.Continues,
+		Passes: s.Passes,
+	}
 	if s.Request != nil {
 		request.Guidance = s.Request.Guidance
 	}
 	return c.runReview(ctx, s.pending, session, request, decision)
 }
 
-// runReview takes the change of the chain as far as it comes without its author, and returns the step that follows. An advisory review
-// only informs people. After a required one, the change is pushed, corrected, or left to a person. The argument decision is the one
-// on session, which stands if the change is pushed and nobody has decided on its end.
+// runReview takes the change of the chain as far as it comes without its author, and returns the step that follows. An
+// advisory review only informs people. After a required one, the change is pushed, corrected, or left to a person. The
+// argument decision is the one on session, which stands if the change is pushed and nobody has decided on its end.
 func (c *chainRun) runReview(
-	ctx workflow.Context, s pending, session escalation.Session, request parts.ReviewRequest, decision escalation.Decision,
+	ctx workflow.Context, s pending, session escalation.Session, request parts.ReviewRequest,
+	decision escalation.Decision,
 ) (step, error) {
 	request.Problem, request.Request = c.problem(), c.input.Prompt
 	p := c.proposed
@@ -235,12 +246,17 @@ func (c *chainRun) takeFurther(ctx workflow.Context, s work, request parts.Revie
 		p.Loop.State, p.Loop.Resume = p.Loop.Resume, ""
 		request.Loop = p.Loop
 	}
-	judged := p.Loop.State.Role() == review.Author && request.Change.Commit == p.Loop.Commit && request.Change.Commit != ""
-	if judged && !c.inspects(s) && p.Loop.Before != "" && len(p.Unseen) == 0 { // a turn that nobody had planned has added nothing
+	judged := p.Loop.State.Role() == review.Author && request.Change.Commit == p.Loop.Commit &&
+		request.Change.Commit != ""
+	// a turn that nobody had planned has added nothing
+	if judged && !c.inspects(s) && p.Loop.Before != "" && len(p.Unseen) == 0 {
 		p.Loop.State, p.Loop.Before, judged = p.Loop.Before, "", false
 		request.Loop = p.Loop
 	}
-	result := parts.ReviewResult{Loop: p.Loop, Unclosed: request.Unclosed, Decision: review.Decision{State: p.Loop.State, Reason: p.Why}}
+	result := parts.ReviewResult{
+		Loop: p.Loop, Unclosed: request.Unclosed,
+		Decision: review.Decision{State: p.Loop.State, Reason: p.Why},
+	}
 	switch {
 	case judged && !c.inspects(s): // the service is well, and the change is as its latest review has left it
 		result.Loop, result.Decision = p.Loop.Unsettled(p.Why)
@@ -279,8 +295,8 @@ func (c *chainRun) authorWork() work {
 	return work{Tier: author.Tier, Parent: &author}
 }
 
-// correct returns the work in which the author continues its conversation to correct its change. If the conversation is full,
-// a new session corrects it, as after a gate.
+// correct returns the work in which the author continues its conversation to correct its change. If the conversation is
+// full, a new session corrects it, as after a gate.
 func (c *chainRun) correct(s work) work {
 	author := c.proposed.Author
 	if s.Tier != author.Tier || !c.inspects(s) {
@@ -294,7 +310,8 @@ func (c *chainRun) correct(s work) work {
 	return s
 }
 
-// stopped describes the session before a gate, if that reviews or corrects the change of the chain; nil for other gates.
+// stopped describes the session before a gate, if that reviews or corrects the change of the chain; nil for other
+// gates.
 func (c *chainRun) stopped(s gateOpening) *review.Stopped {
 	p := c.proposed
 	if p == nil || !s.Corrects && s.decision.Rule != escalation.RuleReview {
@@ -338,9 +355,9 @@ func (c *chainRun) correction(s work) *activities.Correction {
 	return of
 }
 
-// afterReviewGate returns the step that follows the gate of a change that was not approved. An override pushes the commit that the gate
-// has named; if that fails, a person is asked again. A fix runs the author again in a new session, or what did not take place: the
-// review or the push. The author also repairs what keeps the checks from running.
+// afterReviewGate returns the step that follows the gate of a change that was not approved. An override pushes the
+// commit that the gate has named; if that fails, a person is asked again. A fix runs the author again in a new session,
+// or what did not take place: the review or the push. The author also repairs what keeps the checks from running.
 func (c *chainRun) afterReviewGate(ctx workflow.Context, s pending, gate *escalation.Gate) (step, error) {
 	p := c.proposed
 	if gate.Answer.Action == escalation.GateOverride {

@@ -26,6 +26,7 @@ func (c *chainRun) listUnknown(ctx workflow.Context, sessionID string, names []s
 	}
 	c.Log.Add(ctx, escalation.Event{
 		Kind: escalation.EventUnknownService, Severity: escalation.SeverityWarning, SessionID: sessionID,
-		Message: "CLAUDEOPS_SERVICES_FILE has no service of this name, so it counts as a service of its own: " + strings.Join(added, ", "),
+		Message: "CLAUDEOPS_SERVICES_FILE has no service of this name, so it counts as a service of its own: " +
+			strings.Join(added, ", "),
 	})
 }

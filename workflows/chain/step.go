@@ -47,12 +47,13 @@ type pending struct {
 	Refused bool `json:"refused,omitempty"`
 }
 
-// work describes a session of a chain. A chain that continues as new passes it on; what the answer at the gate sets again is not passed on.
+// work describes a session of a chain. A chain that continues as new passes it on; what the answer at the gate sets
+// again is not passed on.
 type work struct {
 	Tier    escalation.Tier    `json:"tier"`
 	Purpose escalation.Purpose `json:"purpose,omitempty"`
-	// Parent is the session that provides the conversation or the handoff for the tier; nil if there is none. If its conversation
-	// could not be used, Parent says so, and every step after this one knows it.
+	// Parent is the session that provides the conversation or the handoff for the tier; nil if there is none. If its
+	// conversation could not be used, Parent says so, and every step after this one knows it.
 	Parent *escalation.Session `json:"parent,omitempty"`
 	// CutOff is an earlier session of this work that had begun and cannot be resumed; nil if no session was cut off.
 	CutOff *escalation.Session `json:"cut_off,omitempty"`
@@ -67,9 +68,9 @@ type work struct {
 	MinTier escalation.Tier `json:"min_tier,omitempty"`
 	// Request is the person's request that led to this work; nil if there was none.
 	Request *parts.EscalateSignal `json:"-"`
-	// Continues is the session that this work continues; nil if there is none. Chosen reports that a person chose so at a
-	// gate, because the session was interrupted. Otherwise an author continues its own session to correct its change, or a
-	// tier its own that the limit of the account has cut off.
+	// Continues is the session that this work continues; nil if there is none. Chosen reports that a person chose so at
+	// a gate, because the session was interrupted. Otherwise an author continues its own session to correct its change,
+	// or a tier its own that the limit of the account has cut off.
 	Continues *escalation.Session `json:"-"`
 	Chosen    bool                `json:"-"`
 	// Healed reports that the work follows news from other chains: they have found the incidents healed. The work is a
@@ -122,7 +123,8 @@ func checkStart(policy escalation.Policy, input Input) error {
 		return errors.New("force is not possible: who may pass a cooldown answers at the gate " +
 			"(CLAUDEOPS_GATE_APPROVERS, CLAUDEOPS_GATE_FOUR_EYES, CLAUDEOPS_GATE_REQUIRE_VERIFIED)")
 	}
-	if first := max(input.StartTier, escalation.TierObserve); first > policy.MaxTier && input.Trigger != escalation.TriggerIssue {
+	if first := max(input.StartTier, escalation.TierObserve); first > policy.MaxTier &&
+		input.Trigger != escalation.TriggerIssue {
 		return fmt.Errorf("start_tier %d is higher than the highest tier allowed, %d", int(first), int(policy.MaxTier))
 	}
 	return nil
@@ -133,12 +135,14 @@ func escalate(session escalation.Session, tier escalation.Tier, request *parts.E
 	return work{Tier: tier, Parent: &session, Request: request}
 }
 
-// handOff returns s with a handoff instead of a resumed conversation. The argument failed is the session that could
-// not resume the conversation, or was refused in it. The argument left holds the tool calls of that session that have no result.
+// handOff returns s with a handoff instead of a resumed conversation. The argument failed is the session that could not
+// resume the conversation, or was refused in it. The argument left holds the tool calls of that session that have no
+// result.
 func (s work) handOff(failed escalation.Session, left []activities.ToolCall) work {
 	s.Parent = s.Parent.Disown(failed)
 	switch {
-	case failed.BeganWork() || failed.Ending == escalation.EndingRefused: // failed has lost its own conversation, not its parent's
+	// failed has lost its own conversation, not its parent's
+	case failed.BeganWork() || failed.Ending == escalation.EndingRefused:
 		s.CutOff, s.Left = &failed, left
 	case s.Continues != nil && !s.Corrects: // the work of that session cannot be continued
 		s.CutOff = s.Continues
@@ -151,7 +155,8 @@ func (s work) handOff(failed escalation.Session, left []activities.ToolCall) wor
 // whether s is still needed. In five cases lookAgain returns s itself: a person requested s, s follows no session,
 // s corrects a change, s continues unfinished work, or s is a recheck.
 func (s work) lookAgain() work {
-	if s.Parent == nil || s.Request != nil || s.Corrects || s.Continues != nil || s.Purpose == escalation.PurposeRecheck {
+	if s.Parent == nil || s.Request != nil || s.Corrects || s.Continues != nil ||
+		s.Purpose == escalation.PurposeRecheck {
 		return s
 	}
 	return work{Tier: escalation.TierObserve, Purpose: escalation.PurposeRecheck, Parent: s.Parent, MinTier: s.Tier}
@@ -162,12 +167,13 @@ func (s work) lookAgain() work {
 // passes it as last. Otherwise last is nil.
 func (s work) checkHealed(last *escalation.Session) work {
 	return work{
-		Tier: escalation.TierObserve, Purpose: escalation.PurposeRecheck, Parent: cmp.Or(last, s.Parent), MinTier: s.Tier, Healed: true,
+		Tier: escalation.TierObserve, Purpose: escalation.PurposeRecheck, Parent: cmp.Or(last, s.Parent),
+		MinTier: s.Tier, Healed: true,
 	}
 }
 
-// lookAnew returns the first look once more, in a new session. The work s is the one that waits because that look failed.
-// In the meantime a look of another chain had a result.
+// lookAnew returns the first look once more, in a new session. The work s is the one that waits because that look
+// failed. In the meantime a look of another chain had a result.
 func (s work) lookAnew() work {
 	anew := work{Tier: escalation.TierObserve, Healed: true}
 	if s.Tier == anew.Tier && s.Purpose == anew.Purpose {
@@ -192,7 +198,8 @@ func (s work) forced() bool { return s.Request != nil && s.Request.Force }
 // origin returns the session that s continues or, without one, its parent; nil if there is neither.
 func (s work) origin() *escalation.Session { return cmp.Or(s.Continues, s.Parent) }
 
-// goesOn reports whether the session goes on with work that something has cut off: the cooldowns have begun with its own repairs.
+// goesOn reports whether the session goes on with work that something has cut off: the cooldowns have begun with its
+// own repairs.
 func (s work) goesOn() bool { return (s.Continues != nil || s.CutOff != nil) && !s.Chosen }
 
 // hasRun reports whether the work has run. The argument last is the chain's latest session; nil if no session has run.

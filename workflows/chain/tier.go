@@ -28,7 +28,8 @@ func (next sessionStep) do(ctx workflow.Context, c *chainRun) (step, error) {
 		return c.refused(ctx, s, *opening.Refusal)
 	}
 	session, change := c.runTier(ctx, s, opening)
-	if change != nil && change.Problem == "" && change.Commit == change.Base && c.offered() == "" { // nothing new since the push
+	// nothing new since the push
+	if change != nil && change.Problem == "" && change.Commit == change.Base && c.offered() == "" {
 		change = nil
 	}
 	c.keep(s, session, change)
@@ -43,7 +44,9 @@ func (next sessionStep) do(ctx workflow.Context, c *chainRun) (step, error) {
 }
 
 // after returns the step that follows s. Its arguments are the session of s and the decision on that session.
-func (c *chainRun) after(ctx workflow.Context, s pending, session escalation.Session, decision escalation.Decision) (step, error) {
+func (c *chainRun) after(
+	ctx workflow.Context, s pending, session escalation.Session, decision escalation.Decision,
+) (step, error) {
 	switch decision.Action {
 	case escalation.DecisionComplete:
 		return nil, nil
@@ -128,10 +131,16 @@ func (c *chainRun) continuity(s work) escalation.ContinuityChoice {
 	case s.Corrects:
 		return escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonCorrection}
 	default:
-		return escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonInterrupted}
+		return escalation.ContinuityChoice{
+			Continuity: escalation.ContinuityResume,
+			Reason:     escalation.ReasonInterrupted,
+		}
 	}
 	if s.Purpose == escalation.PurposeHandoff { // only the tier that has the conversation can write its handoff
-		return escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession}
+		return escalation.ContinuityChoice{
+			Continuity: escalation.ContinuityResume,
+			Reason:     escalation.ReasonParentSession,
+		}
 	}
 	return escalation.ChooseContinuity(escalation.ContinuityInput{
 		Parent:    s.Parent,
@@ -143,8 +152,8 @@ func (c *chainRun) continuity(s work) escalation.ContinuityChoice {
 }
 
 // runTier runs the agent of a session and returns the ended session. If the activity fails after all retries, the
-// session has the status failed. If the activity was cancelled, the session has the status stopped. runTier also returns
-// what the session has committed; nil if it has committed nothing, or nobody asks.
+// session has the status failed. If the activity was cancelled, the session has the status stopped. runTier also
+// returns what the session has committed; nil if it has committed nothing, or nobody asks.
 func (c *chainRun) runTier(
 	ctx workflow.Context, s work, opening escalation.AdmissionResult,
 ) (escalation.Session, *activities.Change) {
@@ -192,7 +201,8 @@ func (c *chainRun) runTier(
 	}
 	c.listUnknown(ctx, session.SessionID, result.Unknown)
 	if !judged && input.Inspect {
-		result.Change = &activities.Change{Problem: fmt.Sprintf("nobody knows what the session of %s has committed", s.Tier)}
+		result.Change = &activities.Change{Problem: fmt.Sprintf("nobody knows what the session of %s has committed",
+			s.Tier)}
 	}
 	return ended, result.Change
 }
@@ -205,15 +215,17 @@ func (c *chainRun) decide(ctx workflow.Context, s work, session escalation.Sessi
 	c.Requests.Receive(ctx, session.Tier)
 	input := escalation.DecisionInput{
 		MinTier: s.MinTier, Healed: s.Healed, Recognition: recognition, WaitingSince: c.waitingSince,
-		NoSplit: c.Log.Chain.Trigger == escalation.TriggerIssue || s.Purpose == escalation.PurposeRecheck || c.unpushed(),
+		NoSplit: c.Log.Chain.Trigger == escalation.TriggerIssue || s.Purpose == escalation.PurposeRecheck ||
+			c.unpushed(),
 	}
 	return c.quietly(s, c.Requests.Override(ctx, session, escalation.Decide(*c.Policy, session, input)))
 }
 
-// quietly returns the decision on a session that has ended or was refused. If it is a scheduled look, nobody needs to act because of a
-// limit that passes.
+// quietly returns the decision on a session that has ended or was refused. If it is a scheduled look, nobody needs to
+// act because of a limit that passes.
 func (c *chainRun) quietly(s work, decision escalation.Decision) escalation.Decision {
-	first := c.Log.Chain.Last() == nil || decision.Rule == escalation.RuleAccountLimit && s.Purpose == escalation.PurposeTier
+	first := c.Log.Chain.Last() == nil || decision.Rule == escalation.RuleAccountLimit &&
+		s.Purpose == escalation.PurposeTier
 	if c.Log.Chain.Trigger == escalation.TriggerScheduled && s.Tier == escalation.TierObserve && first {
 		return escalation.QuietIfSpent(decision)
 	}
@@ -227,7 +239,8 @@ func (c *chainRun) conclude(ctx workflow.Context, session escalation.Session, de
 	return c.settle(ctx, session, &session, decision)
 }
 
-// settle records the decision on a session that has ended, and the end of the session unclosed; nil if every end is recorded.
+// settle records the decision on a session that has ended, and the end of the session unclosed; nil if every end is
+// recorded.
 func (c *chainRun) settle(
 	ctx workflow.Context, session escalation.Session, unclosed *escalation.Session, decision escalation.Decision,
 ) error {
@@ -249,8 +262,8 @@ func (c *chainRun) settle(
 	return c.Log.Publish(ctx)
 }
 
-// record records a decision that does not follow a session, such as the decision on a refused session. A cancelled chain does not wait
-// for the database.
+// record records a decision that does not follow a session, such as the decision on a refused session. A cancelled
+// chain does not wait for the database.
 func (c *chainRun) record(ctx workflow.Context, decision escalation.Decision) error {
 	c.decided(ctx, decision)
 	return c.Log.RecordUnlessCancelled(ctx, "record the decision", releases(decision))
@@ -286,7 +299,10 @@ func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
 
 // do opens a gate about a session that has ended or was refused.
 func (s gateOpening) do(ctx workflow.Context, c *chainRun) (step, error) {
-	request := parts.GateRequest{Decision: s.decision, Tier: s.Tier, Refused: s.Refused, Stopped: c.stopped(s), Commit: c.offered()}
+	request := parts.GateRequest{
+		Decision: s.decision, Tier: s.Tier, Refused: s.Refused, Stopped: c.stopped(s),
+		Commit: c.offered(),
+	}
 	if request.Commit != "" {
 		request.Open, request.NoRemote = c.proposed.Loop.Unsolved(), c.proposed.Change.NoRemote
 	}
@@ -325,7 +341,8 @@ func (c *chainRun) told(answer escalation.GateClosing) {
 	}
 }
 
-// do waits at the open gate. It returns the step that the answer chose. The session of that step still needs its own admission.
+// do waits at the open gate. It returns the step that the answer chose. The session of that step still needs its own
+// admission.
 func (s gateStep) do(ctx workflow.Context, c *chainRun) (step, error) {
 	last := s.Tier
 	if !s.hasRun(c.Log.Chain.Worked()) {

@@ -58,17 +58,18 @@ func (c *chainRun) beginWait(ctx workflow.Context, decision escalation.Decision)
 }
 
 // sleep releases the services of the chain, so that other chains can repair them. Then it waits until the time in the
-// decision of s. A chain that waits for the day's budget or the account's limit does not detach, so the next cycle waits
-// for this chain. Otherwise each cycle would begin and add another waiting chain. A wait can begin for one rule and
-// continue for another. Either of two events ends the wait earlier: a person requests a tier, or other chains have found all incidents
-// healed.
+// decision of s. A chain that waits for the day's budget or the account's limit does not detach, so the next cycle
+// waits for this chain. Otherwise each cycle would begin and add another waiting chain. A wait can begin for one rule
+// and continue for another. Either of two events ends the wait earlier: a person requests a tier, or other chains have
+// found all incidents healed.
 func (c *chainRun) sleep(ctx workflow.Context, s waitStep) error {
 	decision := s.decision
 	if decision.Rule != escalation.RuleDayBudget && decision.Rule != escalation.RuleAccountLimit {
 		c.parent.Detach(ctx)
 	}
 	c.Log.Chain.Wait = &escalation.Wait{
-		Rule: decision.Rule, Reason: decision.Reason, Since: workflow.Now(ctx), Until: decision.Until, News: c.Incidents.Receive(ctx),
+		Rule: decision.Rule, Reason: decision.Reason, Since: workflow.Now(ctx), Until: decision.Until,
+		News: c.Incidents.Receive(ctx),
 	}
 	c.Log.Progress = c.Incidents.Progress(ctx, decision)
 	if err := c.Log.StoreUnlessCancelled(ctx, "record the wait", true); err != nil {

@@ -21,11 +21,12 @@ type DeliveryInput struct {
 	FirstRunID string `json:"first_run_id,omitempty"`
 }
 
-// lastAttempt is the time in which the last attempt of the workflow that passes on a notification ends and records whom it has reached.
+// lastAttempt is the time in which the last attempt of the workflow that passes on a notification ends and records whom
+// it has reached.
 const lastAttempt = 30 * time.Second
 
-// Delivery sends a notification that its workflow could not send, for an hour. Then it records as an event of the chain whether it has
-// reached everybody.
+// Delivery sends a notification that its workflow could not send, for an hour. Then it records as an event of the chain
+// whether it has reached everybody.
 func Delivery(ctx workflow.Context, input DeliveryInput) error {
 	waited := workflow.NewTimerWithOptions(ctx, lastAttempt, workflow.TimerOptions{Summary: "before the next attempt"})
 	if err := waited.Get(ctx, nil); err != nil {
@@ -37,21 +38,27 @@ func Delivery(ctx workflow.Context, input DeliveryInput) error {
 		Kind: escalation.EventNotified, Severity: escalation.SeverityInfo,
 		Message: fmt.Sprintf("everybody has been told now that %s", input.Kind.Headline()),
 	}
-	err := workflow.ExecuteActivity(sending, notifications.Notify, activities.NotifyInput{Notification: input.Notification}).Get(ctx, nil)
+	err := workflow.ExecuteActivity(sending, notifications.Notify,
+		activities.NotifyInput{Notification: input.Notification}).Get(ctx, nil)
 	if err != nil {
 		event = notDelivered(input.Kind, notificationProblem(err)+"; it was tried for an hour, and is not tried again")
 	}
-	event.Key, event.ChainID, event.At = workflow.GetInfo(ctx).WorkflowExecution.RunID+"/1", input.ChainID, workflow.Now(ctx)
+	event.Key, event.ChainID, event.At = workflow.GetInfo(ctx).WorkflowExecution.RunID+"/1", input.ChainID,
+		workflow.Now(ctx)
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	var records *activities.Records
-	return workflow.ExecuteActivity(WithRecords(disconnected, "record whether everybody was told"), records.RecordEvents,
-		activities.RecordEventsInput{ChainID: input.ChainID, FirstRunID: input.FirstRunID, Events: []escalation.Event{event}},
+	return workflow.ExecuteActivity(WithRecords(disconnected, "record whether everybody was told"),
+		records.RecordEvents,
+		activities.RecordEventsInput{
+			ChainID: input.ChainID, FirstRunID: input.FirstRunID,
+			Events: []escalation.Event{event},
+		},
 	).Get(disconnected, nil)
 }
 
-// startDelivery starts a Delivery that survives this workflow, also if this workflow is cancelled later. It returns when Temporal has
-// started it.
+// startDelivery starts a Delivery that survives this workflow, also if this workflow is cancelled later. It returns
+// when Temporal has started it.
 func startDelivery(ctx workflow.Context, input DeliveryInput) error {
 	detached, _ := workflow.NewDisconnectedContext(ctx)
 	abandoned := workflow.WithChildOptions(detached, workflow.ChildWorkflowOptions{
@@ -59,5 +66,6 @@ func startDelivery(ctx workflow.Context, input DeliveryInput) error {
 		ParentClosePolicy: enumspb.PARENT_CLOSE_POLICY_ABANDON,
 		StaticSummary:     "notify: " + input.Kind.Headline(),
 	})
-	return workflow.ExecuteChildWorkflow(abandoned, DeliveryWorkflow, input).GetChildWorkflowExecution().Get(abandoned, nil)
+	return workflow.ExecuteChildWorkflow(abandoned, DeliveryWorkflow, input).GetChildWorkflowExecution().Get(abandoned,
+		nil)
 }

@@ -29,7 +29,8 @@ func (p *ParentLink) Detach(ctx workflow.Context) {
 	p.Detached = true
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	err := workflow.SignalExternalWorkflow(disconnected, parent.ID, parent.RunID, WaitingSignal, p.ChainID).Get(disconnected, nil)
+	err := workflow.SignalExternalWorkflow(disconnected, parent.ID, parent.RunID, WaitingSignal,
+		p.ChainID).Get(disconnected, nil)
 	if err != nil {
 		workflow.GetLogger(ctx).Info("nobody waits for this chain", "parent", parent.ID, "error", err)
 	}

@@ -1,4 +1,5 @@
-// Package parts holds what workflows are composed of. A part keeps its own small state, and does not know the steps of its caller:
+// Package parts holds what workflows are composed of. A part keeps its own small state, and does not know the steps of
+// its caller:
 //
 //	EventLog            events, the calls that record them, and the state that people see
 //	Sessions            admission, record, agent and end of each session

@@ -24,8 +24,8 @@ type EscalateSignal struct {
 	Guidance string `json:"guidance,omitempty"`
 	// Force skips the cooldowns. It does not override the highest tier or a dry run.
 	Force bool `json:"force,omitempty"`
-	// Actor names the person who asks, for the record; empty if the client does not say. Verified reports that the person has
-	// logged in to the server of the pages under this name.
+	// Actor names the person who asks, for the record; empty if the client does not say. Verified reports that the
+	// person has logged in to the server of the pages under this name.
 	Actor    string `json:"actor,omitempty"`
 	Verified bool   `json:"verified,omitempty"`
 
@@ -60,7 +60,8 @@ func (e EscalateSignal) Validate() error {
 	}
 	for _, text := range []struct{ name, value string }{{"reason", e.Reason}, {"guidance", e.Guidance}} {
 		if encoded, err := json.Marshal(text.value); err != nil || len(encoded) > maxSignalText {
-			return fmt.Errorf("%s has %d bytes as JSON, and at most %d are allowed", text.name, len(encoded), maxSignalText)
+			return fmt.Errorf("%s has %d bytes as JSON, and at most %d are allowed", text.name, len(encoded),
+				maxSignalText)
 		}
 	}
 	return nil

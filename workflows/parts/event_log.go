@@ -67,7 +67,10 @@ func (l *EventLog) tierOf(sessionID string) escalation.Tier {
 
 // Decided adds the event of a decision, and shows its rule and its reason.
 func (l *EventLog) Decided(ctx workflow.Context, decision escalation.Decision) {
-	event := escalation.Event{Kind: escalation.EventDecision, Severity: decision.Severity(), Message: describeDecision(decision)}
+	event := escalation.Event{
+		Kind: escalation.EventDecision, Severity: decision.Severity(),
+		Message: describeDecision(decision),
+	}
 	if last := l.Chain.Last(); last != nil {
 		event.SessionID = last.SessionID
 	}
@@ -114,11 +117,12 @@ func (l *EventLog) Store(ctx workflow.Context, summary string, release bool) err
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	var records *activities.Records
-	return workflow.ExecuteActivity(WithRecords(disconnected, summary), records.RecordEvents, l.input(ctx, release)).Get(disconnected, nil)
+	return workflow.ExecuteActivity(WithRecords(disconnected, summary), records.RecordEvents,
+		l.input(ctx, release)).Get(disconnected, nil)
 }
 
-// RecordUnlessCancelled does the same as record. If the workflow is or becomes cancelled, it does not wait for an unavailable
-// database: it then tries once more, and the workers' sweep settles what that has not recorded.
+// RecordUnlessCancelled does the same as record. If the workflow is or becomes cancelled, it does not wait for an
+// unavailable database: it then tries once more, and the workers' sweep settles what that has not recorded.
 func (l *EventLog) RecordUnlessCancelled(ctx workflow.Context, summary string, release bool) error {
 	if ctx.Err() == nil {
 		if err := l.StoreUnlessCancelled(ctx, summary, release); err != nil {
@@ -131,8 +135,8 @@ func (l *EventLog) RecordUnlessCancelled(ctx workflow.Context, summary string, r
 	return l.RecordEnd(ctx)
 }
 
-// StoreUnlessCancelled does the same as store. If the workflow is cancelled, it stops waiting for the database, and the record
-// of the end contains what is not stored.
+// StoreUnlessCancelled does the same as store. If the workflow is cancelled, it stops waiting for the database, and the
+// record of the end contains what is not stored.
 func (l *EventLog) StoreUnlessCancelled(ctx workflow.Context, summary string, release bool) error {
 	var records *activities.Records
 	input := l.input(ctx, release)
@@ -154,7 +158,8 @@ func (l *EventLog) RecordEnd(ctx workflow.Context) error {
 	defer cancel()
 	var records *activities.Records
 	recording := WithOneTry(disconnected, "record the end")
-	if err := workflow.ExecuteActivity(recording, records.RecordEvents, l.input(ctx, true)).Get(recording, nil); err != nil {
+	if err := workflow.ExecuteActivity(recording, records.RecordEvents, l.input(ctx, true)).Get(recording,
+		nil); err != nil {
 		workflow.GetLogger(ctx).Warn("the end of the chain could not be recorded", "error", err)
 	}
 	return l.Publish(ctx)
@@ -177,7 +182,8 @@ func (l *EventLog) RecordRest(ctx workflow.Context) {
 
 func (l *EventLog) input(ctx workflow.Context, release bool) activities.RecordEventsInput {
 	return activities.RecordEventsInput{
-		ChainID: l.Chain.ID, FirstRunID: l.FirstRun(ctx), Events: l.take(), Release: release, Progress: l.takeProgress(),
+		ChainID: l.Chain.ID, FirstRunID: l.FirstRun(ctx), Events: l.take(), Release: release,
+		Progress: l.takeProgress(),
 	}
 }
 
@@ -188,19 +194,20 @@ func (l *EventLog) takeProgress() *escalation.ChainProgress {
 	return progress
 }
 
-// ReadRecords runs an activity that reads a few rows and changes nothing. It first tries the activity as a local activity.
+// ReadRecords runs an activity that reads a few rows and changes nothing. It first tries the activity as a local
+// activity.
 func ReadRecords(ctx workflow.Context, activity, input, result any) error {
 	return localFirst(ctx, activity, input, result)
 }
 
-// localFirst tries an activity once as a local activity, which needs no round trip and fewer history events. If the local
-// activity fails, localFirst runs an ordinary activity. People see the ordinary activity in the Web UI, and Temporal retries
-// it without limit.
+// localFirst tries an activity once as a local activity, which needs no round trip and fewer history events. If the
+// local activity fails, localFirst runs an ordinary activity. People see the ordinary activity in the Web UI, and
+// Temporal retries it without limit.
 //
-// An activity that writes must be ordinary. Temporal stores the input of an ordinary activity in the history before
-// the activity runs. It does not store the input of a local activity. After a crash, or if a signal arrives at the
-// end of the workflow task, Temporal repeats the task. The repeated task could decide differently from what a local
-// activity has already written. Two kinds of records are exceptions, because the repeated task recognises them: messages (see
+// An activity that writes must be ordinary. Temporal stores the input of an ordinary activity in the history before the
+// activity runs. It does not store the input of a local activity. After a crash, or if a signal arrives at the end of
+// the workflow task, Temporal repeats the task. The repeated task could decide differently from what a local activity
+// has already written. Two kinds of records are exceptions, because the repeated task recognises them: messages (see
 // package talk), and some sessions that only observe (see Sessions.record).
 func localFirst(ctx workflow.Context, activity, input, result any) error {
 	if ctx.Err() != nil {
@@ -210,7 +217,8 @@ func localFirst(ctx workflow.Context, activity, input, result any) error {
 	if err == nil || ctx.Err() != nil || Permanent(err) {
 		return err
 	}
-	workflow.GetLogger(ctx).Warn("the records do not answer: they are asked again by an ordinary activity", "error", err)
+	workflow.GetLogger(ctx).Warn("the records do not answer: they are asked again by an ordinary activity", "error",
+		err)
 	return workflow.ExecuteActivity(ctx, activity, input).Get(ctx, result)
 }
 

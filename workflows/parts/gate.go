@@ -60,7 +60,10 @@ type GateRequest struct {
 
 // Handle registers the query and the update with which people see and answer gates.
 func (g *Gates) Handle(ctx workflow.Context) error {
-	err := workflow.SetQueryHandler(ctx, GateQuery, func() (*escalation.Gate, error) { return g.log.Chain.OpenGate(), nil })
+	err := workflow.SetQueryHandler(ctx, GateQuery, func() (*escalation.Gate, error) {
+		return g.log.Chain.OpenGate(),
+			nil
+	})
 	if err != nil {
 		return err
 	}
@@ -78,7 +81,8 @@ func (g *Gates) Open(ctx workflow.Context, request GateRequest) (bool, error) {
 		return false, nil
 	}
 	g.log.Add(ctx, escalation.Event{
-		Kind: escalation.EventGateOpened, SessionID: gate.SessionID, Severity: request.Decision.Severity(), Message: describeGate(*gate),
+		Kind: escalation.EventGateOpened, SessionID: gate.SessionID, Severity: request.Decision.Severity(),
+		Message: describeGate(*gate),
 	})
 	// From here on people can answer the gate, even while the database is unavailable.
 	if err := g.log.Publish(ctx); err != nil {
@@ -100,8 +104,9 @@ func (g *Gates) newGate(ctx workflow.Context, request GateRequest) *escalation.G
 		Number: chain.Earlier.Gates + len(chain.Gates) + 1, Before: chain.Gates,
 		Decision: request.Decision, Tier: request.Tier, Refused: request.Refused, Phase: request.Phase,
 		Last: chain.Worked(), Transcript: escalation.TranscriptReachable,
-		SpentUSD: chain.CostUSD, SpentEstimated: chain.CostEstimated(), SpentAtMostUSD: chain.SpentAtMostUSD(), Tried: tried(*chain),
-		History: g.incidents.history(request.Decision), Commit: request.Commit, Open: request.Open, NoRemote: request.NoRemote,
+		SpentUSD: chain.CostUSD, SpentEstimated: chain.CostEstimated(), SpentAtMostUSD: chain.SpentAtMostUSD(),
+		Tried: tried(*chain), History: g.incidents.history(request.Decision), Commit: request.Commit,
+		Open: request.Open, NoRemote: request.NoRemote,
 	}
 	if len(chain.Sessions) == 0 {
 		opening.History = g.History
@@ -137,7 +142,8 @@ func (g *Gates) offer(ctx workflow.Context, opening *escalation.GateInput, stopp
 	}
 }
 
-// RenewLimits takes over the models and limits that are configured now, if a person lets work continue that one of them has stopped.
+// RenewLimits takes over the models and limits that are configured now, if a person lets work continue that one of them
+// has stopped.
 func (g *Gates) RenewLimits(ctx workflow.Context) error {
 	gate := g.Latest()
 	if gate.Budget == "" || gate.Ends() || gate.Answer.Actor == "" && gate.Answer.ToTier == 0 {
@@ -190,7 +196,8 @@ func (g *Gates) Wait(ctx workflow.Context, last escalation.Tier) (closed bool, e
 			return true, nil
 		}
 		err := workflow.Await(ctx, func() bool {
-			return gate.Answer != nil || due.timer.IsReady() || g.signalled(ctx) || g.MayContinueAsNew(ctx) || g.people.someFailed(ctx)
+			return gate.Answer != nil || due.timer.IsReady() || g.signalled(ctx) || g.MayContinueAsNew(ctx) ||
+				g.people.someFailed(ctx)
 		})
 		switch {
 		case gate.Answer != nil:
@@ -206,7 +213,10 @@ func (g *Gates) Wait(ctx workflow.Context, last escalation.Tier) (closed bool, e
 
 // logClosing adds the event that the gate is closed.
 func (g *Gates) logClosing(ctx workflow.Context, gate *escalation.Gate) {
-	g.log.Add(ctx, escalation.Event{Kind: escalation.EventGateClosed, SessionID: gate.SessionID, Message: describeClosing(*gate)})
+	g.log.Add(ctx, escalation.Event{
+		Kind: escalation.EventGateClosed, SessionID: gate.SessionID,
+		Message: describeClosing(*gate),
+	})
 }
 
 // gateTimer fires at the next reminder of a gate, or at its expiry.
@@ -245,7 +255,8 @@ func (g *Gates) remindOrExpire(ctx workflow.Context, gate *escalation.Gate) {
 	}
 	text := fmt.Sprintf("%s has been open for %s: %s", gate.ID, escalation.ShortDuration(age), gate.Reason)
 	g.log.Add(ctx, escalation.Event{
-		Kind: escalation.EventGateReminder, SessionID: gate.SessionID, Severity: escalation.SeverityWarning, Message: text,
+		Kind: escalation.EventGateReminder, SessionID: gate.SessionID, Severity: escalation.SeverityWarning,
+		Message: text,
 	})
 	g.people.Notify(ctx, escalation.NotifyNeedsHuman, text)
 }
@@ -317,7 +328,8 @@ func (g *Gates) receive(ctx workflow.Context, gate *escalation.Gate, last escala
 	}
 }
 
-// healed reports whether other chains have found all incidents at the open gate healed, so that this chain looks itself.
+// healed reports whether other chains have found all incidents at the open gate healed, so that this chain looks
+// itself.
 func (g *Gates) healed() bool {
 	return g.incidents.Healed() && escalation.MayRecheck(g.log.Chain.Gates[:len(g.log.Chain.Gates)-1])
 }

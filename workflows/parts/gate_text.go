@@ -64,7 +64,8 @@ func gateDetails(gate escalation.Gate, chainID string) string {
 		Inline(gate.ID), Inline(gate.Place()), Inline(string(gate.Source)), gate.OpenedAt.UTC().Format(time.RFC3339),
 		gate.CostText(), Inline(gate.Reason))
 	for _, option := range gate.Options {
-		fmt.Fprintf(&b, "- `%s` — %s\n", option, Inline(gate.Next(escalation.GateClosing{Action: option, Actor: "somebody"})))
+		fmt.Fprintf(&b, "- `%s` — %s\n", option,
+			Inline(gate.Next(escalation.GateClosing{Action: option, Actor: "somebody"})))
 	}
 	for _, line := range gate.History {
 		fmt.Fprintf(&b, "- earlier: %s\n", Inline(line))
@@ -76,7 +77,8 @@ func gateDetails(gate escalation.Gate, chainID string) string {
 		fmt.Fprintf(&b, "- no `%s`: %s\n", escalation.GateContinue, Inline(gate.NoContinuation))
 	}
 	fmt.Fprintf(&b, "\nWithout an answer until %s: `%s`. Answer with one of\n\n```\n%s\n%s\n```\n",
-		gate.ExpiresAt.UTC().Format(time.RFC3339), gate.OnTimeout, starterCommand(gate, chainID), temporalCommand(gate, chainID))
+		gate.ExpiresAt.UTC().Format(time.RFC3339), gate.OnTimeout, starterCommand(gate, chainID),
+		temporalCommand(gate, chainID))
 	return b.String()
 }
 
@@ -91,7 +93,10 @@ func starterCommand(gate escalation.Gate, chainID string) string {
 
 func temporalCommand(gate escalation.Gate, chainID string) string {
 	// Marshal cannot fail, because all fields are strings.
-	answer, _ := json.Marshal(escalation.GateAnswer{GateID: gate.ID, Action: suggested(gate), Guidance: "...", Actor: "NAME"})
+	answer, _ := json.Marshal(escalation.GateAnswer{
+		GateID: gate.ID, Action: suggested(gate), Guidance: "...",
+		Actor: "NAME",
+	})
 	return fmt.Sprintf("temporal workflow update execute --workflow-id %s --name %s --input %s",
 		shellWord(chainID), ResolveGate, shellWord(string(answer)))
 }

@@ -35,7 +35,8 @@ func (s IncidentSignal) check(chain escalation.Chain) error {
 	switch {
 	case !slices.Contains(chain.OwnIncidents(), s.IncidentID):
 		return errors.New("it is about an incident that is none of this chain's")
-	case s.Status != escalation.IncidentWorse && s.Status != escalation.IncidentGone && s.Status != escalation.IncidentUnchanged:
+	case s.Status != escalation.IncidentWorse && s.Status != escalation.IncidentGone &&
+		s.Status != escalation.IncidentUnchanged:
 		return errors.New("its status must be unchanged, worse or healed")
 	case utf8.RuneCountInString(s.ChainID) > maxWorkflowID || len(s.Note) > maxSignalText:
 		return errors.New("its chain_id or note is too long")
@@ -64,14 +65,18 @@ func (n *Incidents) Receive(ctx workflow.Context) []escalation.GateNews {
 
 // Outdate removes the news that arrived before the end of session, if that session has looked at the incidents. A
 // recheck always counts as a look, even without a verdict. Otherwise a recheck without a verdict would keep the old
-// news, and the news would lead to another recheck. For the same reason, a failed look removes the news of failed looks.
+// news, and the news would lead to another recheck. For the same reason, a failed look removes the news of failed
+// looks.
 func (n *Incidents) Outdate(ctx workflow.Context, session escalation.Session) {
 	looked := session.Verdict != nil || session.Purpose == escalation.PurposeRecheck
 	if !looked && !session.LookFailed() {
 		return
 	}
 	n.Receive(ctx)
-	n.News = slices.DeleteFunc(n.News, func(one escalation.GateNews) bool { return looked || n.isFailedLook(one.IncidentID) })
+	n.News = slices.DeleteFunc(n.News, func(one escalation.GateNews) bool {
+		return looked ||
+			n.isFailedLook(one.IncidentID)
+	})
 }
 
 func (n *Incidents) accept(ctx workflow.Context, signal IncidentSignal) {
@@ -80,8 +85,8 @@ func (n *Incidents) accept(ctx workflow.Context, signal IncidentSignal) {
 		return
 	}
 	one := escalation.GateNews{
-		IncidentID: signal.IncidentID, Status: signal.Status, Note: Clip(signal.Note), ChainID: signal.ChainID, Actor: signal.Actor,
-		At: workflow.Now(ctx),
+		IncidentID: signal.IncidentID, Status: signal.Status, Note: Clip(signal.Note), ChainID: signal.ChainID,
+		Actor: signal.Actor, At: workflow.Now(ctx),
 	}
 	at := slices.IndexFunc(n.News, func(other escalation.GateNews) bool { return other.IncidentID == one.IncidentID })
 	first := at < 0 || n.News[at].Status != one.Status
@@ -135,9 +140,10 @@ func (n *Incidents) Healed() bool {
 		return false
 	}
 	for _, incident := range n.log.Chain.Incidents {
-		if incident.Handler == "" && !incident.Resolved && !slices.ContainsFunc(n.News, func(one escalation.GateNews) bool {
-			return one.IncidentID == incident.ID && one.Status == escalation.IncidentGone
-		}) {
+		if incident.Handler == "" && !incident.Resolved && !slices.ContainsFunc(n.News,
+			func(one escalation.GateNews) bool {
+				return one.IncidentID == incident.ID && one.Status == escalation.IncidentGone
+			}) {
 			return false
 		}
 	}

@@ -33,12 +33,12 @@ type incidentNews struct {
 	signal  IncidentSignal
 }
 
-// Recognize compares the faults that a session has found with the incidents in the records. It does so only for a
-// look: an ordinary session of Tier 1, or a recheck. The only fault of a failed look is its failure. A recheck counts as
-// a look, because another chain may have begun to repair the fault during the wait.
+// Recognize compares the faults that a session has found with the incidents in the records. It does so only for a look:
+// an ordinary session of Tier 1, or a recheck. The only fault of a failed look is its failure. A recheck counts as a
+// look, because another chain may have begun to repair the fault during the wait.
 //
-// Recognize returns nil in three cases: the session is no look, it finds no fault, or its faults are this chain's own (mine). If the
-// records cannot be read, it also returns nil, and every fault counts as new.
+// Recognize returns nil in three cases: the session is no look, it finds no fault, or its faults are this chain's own
+// (mine). If the records cannot be read, it also returns nil, and every fault counts as new.
 func (n *Incidents) Recognize(ctx workflow.Context, session escalation.Session, mine bool) *escalation.Recognition {
 	n.Recognition = nil
 	look := session.Tier == escalation.TierObserve &&
@@ -52,12 +52,14 @@ func (n *Incidents) Recognize(ctx workflow.Context, session escalation.Session, 
 	var records *activities.Records
 	var known []escalation.Incident
 	if err := ReadRecords(WithRecords(ctx, "known incidents"), records.KnownIncidents, input, &known); err != nil {
-		workflow.GetLogger(ctx).Warn("the known incidents cannot be read: all that is wrong counts as new", "error", err)
+		workflow.GetLogger(ctx).Warn("the known incidents cannot be read: all that is wrong counts as new", "error",
+			err)
 		return nil
 	}
 	by := escalation.Look{
 		ChainRun: escalation.ChainRun{ChainID: n.log.Chain.ID, FirstRunID: n.log.FirstRun(ctx)},
-		Manual:   n.log.Chain.Trigger == escalation.TriggerManual, MaxTier: n.policy.MaxTier, Own: n.log.Chain.OwnIncidents(),
+		Manual:   n.log.Chain.Trigger == escalation.TriggerManual, MaxTier: n.policy.MaxTier,
+		Own: n.log.Chain.OwnIncidents(),
 	}
 	if parent := workflow.GetInfo(ctx).ParentWorkflowExecution; parent != nil {
 		by.ParentID = parent.ID
@@ -93,7 +95,8 @@ func (n *Incidents) Leave(ctx workflow.Context, session escalation.Session, deci
 	if n.Recognition == nil {
 		return
 	}
-	for _, sighting := range n.Recognition.New { // an earlier look may have left the fault to a chain that has ended since
+	// an earlier look may have left the fault to a chain that has ended since
+	for _, sighting := range n.Recognition.New {
 		if sighting.Incident != nil {
 			n.log.Chain.Incidents = slices.DeleteFunc(n.log.Chain.Incidents, func(known escalation.ChainIncident) bool {
 				return known.ID == sighting.Incident.ID && known.Handler != ""
@@ -113,7 +116,8 @@ func (n *Incidents) Leave(ctx workflow.Context, session escalation.Session, deci
 		n.add(chainIncident(*incident, handler.ChainID))
 		n.log.Add(ctx, escalation.Event{
 			Kind: escalation.EventIncident, SessionID: session.SessionID,
-			Message: fmt.Sprintf("a known fault (%s): %s", cmp.Or(known.News, escalation.IncidentGone), known.Describe()),
+			Message: fmt.Sprintf("a known fault (%s): %s", cmp.Or(known.News, escalation.IncidentGone),
+				known.Describe()),
 		})
 		// If the incident was already worse, its chain has got the signal. If the incident was resolved and has come
 		// back, its chain may have got a signal that it had healed, and needs a new one.
@@ -170,9 +174,9 @@ func chainIncident(incident escalation.Incident, handler string) escalation.Chai
 	}
 }
 
-// add adds incident to the visible state. If an entry with the same ID exists, add replaces it. A full list drops its oldest
-// incident that is resolved. It never drops an open one, because the chain decides by these: it must look at them again, tell
-// others about them, and record who takes care of them.
+// add adds incident to the visible state. If an entry with the same ID exists, add replaces it. A full list drops its
+// oldest incident that is resolved. It never drops an open one, because the chain decides by these: it must look at
+// them again, tell others about them, and record who takes care of them.
 func (n *Incidents) add(incident escalation.ChainIncident) {
 	chain := &n.log.Chain
 	same := func(other escalation.ChainIncident) bool { return other.ID == incident.ID }
@@ -181,7 +185,8 @@ func (n *Incidents) add(incident escalation.ChainIncident) {
 		return
 	}
 	if len(chain.Incidents) >= maxChainIncidents {
-		resolved := slices.IndexFunc(chain.Incidents, func(other escalation.ChainIncident) bool { return other.Resolved })
+		resolved := slices.IndexFunc(chain.Incidents,
+			func(other escalation.ChainIncident) bool { return other.Resolved })
 		if resolved < 0 && incident.Resolved {
 			return
 		}
@@ -261,8 +266,9 @@ func (n *Incidents) tell(chain escalation.IncidentChain, incidentID string, news
 	}
 }
 
-// Send signals the other chains, one after the other. No signal reaches a chain that has ended. Send then notifies people
-// instead, if the incident is worse. The parent of this chain gets no signal, because it waits for the end of this chain.
+// Send signals the other chains, one after the other. No signal reaches a chain that has ended. Send then notifies
+// people instead, if the incident is worse. The parent of this chain gets no signal, because it waits for the end of
+// this chain.
 func (n *Incidents) Send(ctx workflow.Context) {
 	if n == nil {
 		return
@@ -279,7 +285,8 @@ func (n *Incidents) Send(ctx workflow.Context) {
 		if parent != nil && parent.ID == news.chainID {
 			continue
 		}
-		err := workflow.SignalExternalWorkflow(disconnected, news.chainID, "", IncidentSignalName, news.signal).Get(disconnected, nil)
+		err := workflow.SignalExternalWorkflow(disconnected, news.chainID, "", IncidentSignalName,
+			news.signal).Get(disconnected, nil)
 		if err != nil {
 			workflow.GetLogger(ctx).Info("the chain of an incident cannot be told", "chain", news.chainID,
 				"incident", news.signal.IncidentID, "error", err)
@@ -295,6 +302,7 @@ func (n *Incidents) tellPeople(ctx workflow.Context, news incidentNews) {
 	}
 	n.people.Notify(ctx, escalation.NotifyWorse, fmt.Sprintf("%s; chain %s cannot be told",
 		describeNews(escalation.GateNews{
-			IncidentID: news.signal.IncidentID, Status: news.signal.Status, Note: news.signal.Note, ChainID: news.signal.ChainID,
+			IncidentID: news.signal.IncidentID, Status: news.signal.Status, Note: news.signal.Note,
+			ChainID: news.signal.ChainID,
 		}), news.chainID))
 }

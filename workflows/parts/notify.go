@@ -47,7 +47,8 @@ func (n *Notifier) Notify(ctx workflow.Context, kind escalation.NotificationKind
 	n.sent++
 	// The key contains the run ID. After a reset, a new run repeats a part of the workflow, and its notifications need
 	// new keys.
-	n.notifyAs(ctx, fmt.Sprintf("%s/notification/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, n.sent), kind, message)
+	n.notifyAs(ctx, fmt.Sprintf("%s/notification/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, n.sent), kind,
+		message)
 }
 
 // NotifyOnceADay is like notify, but the namespace sends at most one notification of this kind per day (UTC), over
@@ -56,11 +57,12 @@ func (n *Notifier) NotifyOnceADay(ctx workflow.Context, kind escalation.Notifica
 	n.notifyAs(ctx, fmt.Sprintf("%s/%s", kind, calendar.Of(workflow.Now(ctx).UTC())), kind, message)
 }
 
-// NotifyOfLimit tells once a day, over all chains of the namespace, that the limit of the account for a model is used up. It does nothing
-// for other decisions.
+// NotifyOfLimit tells once a day, over all chains of the namespace, that the limit of the account for a model is used
+// up. It does nothing for other decisions.
 func (n *Notifier) NotifyOfLimit(ctx workflow.Context, decision escalation.Decision) {
 	if decision.Rule == escalation.RuleAccountLimit {
-		// The end that a provider names differs by seconds, and some name none. The limit of a week can follow that of some hours.
+		// The end that a provider names differs by seconds, and some name none. The limit of a week can follow that of
+		// some hours.
 		day, until := calendar.Of(workflow.Now(ctx).UTC()), calendar.Of(decision.Until.UTC())
 		key := fmt.Sprintf("%s/%s/%s/%s", escalation.NotifyLimited, decision.LimitedModel, day, until)
 		n.notifyAs(ctx, key, escalation.NotifyLimited, decision.Reason)
@@ -84,7 +86,8 @@ func (n *Notifier) notifyAs(ctx workflow.Context, key string, kind escalation.No
 	n.pending = append(n.pending, pendingNotification{notification, SendNotification(ctx, notification)})
 }
 
-// SendNotification starts the activity that sends a notification. It ends in notifyPatience. Cancelling ctx does not stop it.
+// SendNotification starts the activity that sends a notification. It ends in notifyPatience. Cancelling ctx does not
+// stop it.
 func SendNotification(ctx workflow.Context, notification escalation.Notification) workflow.Future {
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
 	var notifications *activities.Notifications
@@ -92,8 +95,9 @@ func SendNotification(ctx workflow.Context, notification escalation.Notification
 		notifications.Notify, activities.NotifyInput{Notification: notification})
 }
 
-// Announce notifies people if the outcome of the workflow requires a notification. Then it waits until all notifications are
-// sent, or passed on (see await). The argument problem is the error with which the workflow ends; nil if there is none.
+// Announce notifies people if the outcome of the workflow requires a notification. Then it waits until all
+// notifications are sent, or passed on (see await). The argument problem is the error with which the workflow ends; nil
+// if there is none.
 func (n *Notifier) Announce(ctx workflow.Context, problem error) {
 	switch {
 	case problem != nil && n.log.Chain.Outcome == "" && !temporal.IsCanceledError(problem):
@@ -107,7 +111,8 @@ func (n *Notifier) Announce(ctx workflow.Context, problem error) {
 }
 
 // ending returns the notification for the outcome. If notify is false, people get no notification. For the outcome
-// needs_human, notify is false if people already know the rule that blocks the chain: an escalation, a budget or a limit.
+// needs_human, notify is false if people already know the rule that blocks the chain: an escalation, a budget or a
+// limit.
 func (n *Notifier) ending() (kind escalation.NotificationKind, notify bool) {
 	switch chain := n.log.Chain; chain.Outcome {
 	case escalation.OutcomeNeedsHuman:
@@ -143,12 +148,12 @@ func (n *Notifier) someFailed(ctx workflow.Context) bool {
 	return slices.ContainsFunc(n.pending, func(pending pendingNotification) bool { return pending.failed(ctx) })
 }
 
-// notifyPatience is the time in which a workflow sends a notification itself. After that time a Delivery takes it over, so that a dead
-// address keeps no workflow open. It is enough for a few attempts.
+// notifyPatience is the time in which a workflow sends a notification itself. After that time a Delivery takes it over,
+// so that a dead address keeps no workflow open. It is enough for a few attempts.
 const notifyPatience = 20 * time.Second
 
-// Await waits until all notifications are sent, for notifyPatience at most. Cancelling the workflow ends the wait. What is not sent by
-// then is passed on.
+// Await waits until all notifications are sent, for notifyPatience at most. Cancelling the workflow ends the wait. What
+// is not sent by then is passed on.
 func (n *Notifier) Await(ctx workflow.Context) {
 	if len(n.pending) == 0 {
 		return
@@ -167,8 +172,9 @@ func (n *Notifier) Await(ctx workflow.Context) {
 	n.log.RecordRest(disconnected)
 }
 
-// Settle adds an event for each pending notification that did not reach all targets, and passes the notification on to a Delivery. Then
-// it clears pending. Notifications that are still being sent count as failed: the Delivery sends them to nobody who has got them.
+// Settle adds an event for each pending notification that did not reach all targets, and passes the notification on to
+// a Delivery. Then it clears pending. Notifications that are still being sent count as failed: the Delivery sends them
+// to nobody who has got them.
 func (n *Notifier) Settle(ctx workflow.Context) {
 	pending := n.pending
 	n.pending = nil
@@ -203,7 +209,10 @@ func (n *Notifier) settleOne(ctx workflow.Context, pending pendingNotification) 
 		why = notificationProblem(err)
 	}
 	next := "it is tried again for an hour"
-	if err := startDelivery(ctx, DeliveryInput{Notification: pending.Notification, FirstRunID: n.log.FirstRun(ctx)}); err != nil {
+	if err := startDelivery(ctx, DeliveryInput{
+		Notification: pending.Notification,
+		FirstRunID:   n.log.FirstRun(ctx),
+	}); err != nil {
 		next = "it is not tried again: " + RootMessage(err)
 	}
 	n.log.Add(ctx, notDelivered(pending.Kind, why+"; "+next))
@@ -229,8 +238,9 @@ func BlockedBy(rule escalation.Rule) (kind escalation.NotificationKind, tell boo
 	case escalation.RuleAccountLimit:
 		return escalation.NotifyLimited, true
 	case escalation.RuleVerdict, escalation.RuleNoVerdict, escalation.RuleResumeFailed, escalation.RuleTranscriptLost,
-		escalation.RuleDryRun, escalation.RuleOperator, escalation.RuleCancelled, escalation.RuleIssues, escalation.RuleAdmitted,
-		escalation.RuleReview, escalation.RuleGateExpired, escalation.RuleKnown, escalation.RuleReturned, escalation.RuleHealed,
+		escalation.RuleDryRun, escalation.RuleOperator, escalation.RuleCancelled, escalation.RuleIssues,
+		escalation.RuleAdmitted, escalation.RuleReview, escalation.RuleGateExpired, escalation.RuleKnown,
+		escalation.RuleReturned, escalation.RuleHealed,
 		escalation.RuleTalksOfPerson, escalation.RuleProviderAway:
 		return "", false
 	}
@@ -257,8 +267,8 @@ func TitleOf(kind escalation.NotificationKind, services []string) string {
 	return title
 }
 
-// describeForPeople returns the text of a notification: message, services, incidents, earlier news at an open gate, cost, and what was
-// tried, the latest last.
+// describeForPeople returns the text of a notification: message, services, incidents, earlier news at an open gate,
+// cost, and what was tried, the latest last.
 func describeForPeople(chain escalation.Chain, message string) string {
 	lines := []string{Plain(message)}
 	if len(chain.Services) > 0 {
@@ -300,7 +310,8 @@ func whatToDo(chain escalation.Chain) string {
 // maxToldIncidents limits the incidents in a notification.
 const maxToldIncidents = 5
 
-// describeTry describes a session in one line. It quotes what the agent says that it has tried; if it says nothing, what it has found.
+// describeTry describes a session in one line. It quotes what the agent says that it has tried; if it says nothing,
+// what it has found.
 func describeTry(session escalation.Session) string {
 	who := session.Tier.String()
 	if session.Purpose.HasRole() {

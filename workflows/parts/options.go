@@ -10,8 +10,9 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// The suffixes are appended to the name of the workflows' task queue. The results are the names of the task queues of the agents of chains,
-// and of those of conversations. Conversations have places of their own, so that no repair waits for them.
+// The suffixes are appended to the name of the workflows' task queue. The results are the names of the task queues of
+// the agents of chains, and of those of conversations. Conversations have places of their own, so that no repair waits
+// for them.
 const (
 	agentsQueueSuffix = "-agents"
 	talksQueueSuffix  = "-talks"
@@ -29,7 +30,8 @@ func TalksTaskQueue(taskQueue string) string { return taskQueue + talksQueueSuff
 // ReadRecords get one attempt.
 func WithRecords(ctx workflow.Context, summary string) workflow.Context {
 	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		ScheduleToCloseTimeout: 5 * time.Second, // half of a workflow task's timeout; the ordinary activity waits longer for a lock
+		// half of a workflow task's timeout; the ordinary activity waits longer for a lock
+		ScheduleToCloseTimeout: 5 * time.Second,
 		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 1},
 		Summary:                summary,
 	})
@@ -69,8 +71,9 @@ func withTranscript(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// WithPush returns a context with the options for pushing an approved commit. It uses the workflows' task queue, because agents
-// can occupy all slots of their own queue for hours. Hosts that do not have the commit fail, so there are many attempts.
+// WithPush returns a context with the options for pushing an approved commit. It uses the workflows' task queue,
+// because agents can occupy all slots of their own queue for hours. Hosts that do not have the commit fail, so there
+// are many attempts.
 func WithPush(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout:    5 * time.Minute,  // a push over a slow line, and the start of git
@@ -84,8 +87,9 @@ func WithPush(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// withProposal returns a context with the options for writing a pull request. Hosts without the forge's program fail, so there
-// are several attempts. A forge that limits the login is asked again for more than an hour, with the delay that the activity asks for.
+// withProposal returns a context with the options for writing a pull request. Hosts without the forge's program fail,
+// so there are several attempts. A forge that limits the login is asked again for more than an hour, with the delay
+// that the activity asks for.
 func withProposal(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout:    3 * time.Minute,  // a few calls of a forge that is slow
@@ -127,8 +131,8 @@ func withNotification(ctx workflow.Context, summary string) workflow.Context {
 	return withAttempts(ctx, summary, notifyPatience)
 }
 
-// withDelivery returns a context with the options of a Delivery. Temporal retries for an hour, because the notification can be about a
-// network that is down. After that hour the message is outdated.
+// withDelivery returns a context with the options of a Delivery. Temporal retries for an hour, because the notification
+// can be about a network that is down. After that hour the message is outdated.
 func withDelivery(ctx workflow.Context, summary string) workflow.Context {
 	return withAttempts(ctx, summary, time.Hour)
 }
@@ -149,7 +153,8 @@ func withAttempts(ctx workflow.Context, summary string, patience time.Duration) 
 
 const (
 	// tierOverhead is the time that an attempt needs in addition to the agent's own limit. This time covers the start,
-	// the repair turn for a missing verdict, stopping the process tree, and the checks and previews of what it has committed.
+	// the repair turn for a missing verdict, stopping the process tree, and the checks and previews of what it has
+	// committed.
 	tierOverhead = 20 * time.Minute
 	// tierAttempts limits the attempts at a session. It stops a session that kills its worker every time, for example
 	// by exhausting memory. If a model is not reachable, the session fails sooner, because the activity counts such

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
-// TestTimeoutsOfSessions checks that the time-out of each kind of session, at its default and at its largest value, is what Temporal
-// gives the activity that runs the session, with time for its start and its end.
+// TestTimeoutsOfSessions checks that the time-out of each kind of session, at its default and at its largest value, is
+// what Temporal gives the activity that runs the session, with time for its start and its end.
 func TestTimeoutsOfSessions(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]func(config.Config) (escalation.Policy, escalation.Tier){

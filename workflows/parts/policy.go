@@ -19,7 +19,9 @@ func LoadPolicy(ctx workflow.Context) (escalation.Policy, error) {
 }
 
 // LoadSettings returns the policy in the worker's configuration, and the canonical names of the services in input.
-func LoadSettings(ctx workflow.Context, input activities.LoadPolicyInput) (loaded activities.LoadPolicyResult, err error) {
+func LoadSettings(
+	ctx workflow.Context, input activities.LoadPolicyInput,
+) (loaded activities.LoadPolicyResult, err error) {
 	var settings *activities.Settings
 	err = ReadRecords(WithRecords(ctx, "policy snapshot"), settings.LoadPolicy, input, &loaded)
 	return loaded, err
@@ -34,7 +36,8 @@ func FindRepository(allowed []string, name string) (string, error) {
 	if cleaned := path.Clean(name); slices.Contains(allowed, cleaned) {
 		return cleaned, nil
 	}
-	named := slices.DeleteFunc(slices.Clone(allowed), func(directory string) bool { return path.Base(directory) != name })
+	named := slices.DeleteFunc(slices.Clone(allowed),
+		func(directory string) bool { return path.Base(directory) != name })
 	switch len(named) {
 	case 1:
 		return named[0], nil
@@ -54,8 +57,8 @@ func CheckActor(policy escalation.Policy, actor string) error {
 	return nil
 }
 
-// withWindows returns a policy with the context windows that the CLI has reported for the models of its tiers and roles, because the next
-// run does not have all sessions.
+// withWindows returns a policy with the context windows that the CLI has reported for the models of its tiers and
+// roles, because the next run does not have all sessions.
 func withWindows(policy escalation.Policy, s *Sessions) escalation.Policy {
 	policy.Tiers = slices.Clone(policy.Tiers)
 	for i, tier := range policy.Tiers {
@@ -67,7 +70,8 @@ func withWindows(policy escalation.Policy, s *Sessions) escalation.Policy {
 	return policy
 }
 
-// WithBudget returns the policy with a lower spending limit, in US dollars. If the limit is 0, or not lower, the configured one applies.
+// WithBudget returns the policy with a lower spending limit, in US dollars. If the limit is 0, or not lower, the
+// configured one applies.
 func WithBudget(policy escalation.Policy, limit float64) escalation.Policy {
 	if limit > 0 && (policy.ChainBudgetUSD == 0 || limit < policy.ChainBudgetUSD) {
 		policy.ChainBudgetUSD, policy.OwnBudgetUSD = limit, limit

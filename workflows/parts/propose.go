@@ -22,12 +22,13 @@ type Proposal struct {
 	Problem string
 	// phases are the phases of the plan that the change carries out; empty if there is no plan.
 	Phases []escalation.PlanPhase
-	// approved reports that a reviewer has approved the commit, although its review may no longer be in the visible state.
+	// approved reports that a reviewer has approved the commit, although its review may no longer be in the visible
+	// state.
 	Approved bool
 }
 
-// propose proposes an approved change that was pushed in a pull request, if its repository is at a forge. A failure is an event:
-// the commit stays approved and pushed.
+// propose proposes an approved change that was pushed in a pull request, if its repository is at a forge. A failure is
+// an event: the commit stays approved and pushed.
 func (r *Reviews) propose(ctx workflow.Context, change activities.Change, about Proposal, byPerson bool) {
 	r.write(ctx, change, about, activities.ProposeRequest{
 		Title: cmp.Or(about.Title, subjectOf(change)), ByPerson: byPerson, Problem: about.Problem, Phases: about.Phases,
@@ -49,7 +50,9 @@ func (r *Reviews) Advise(ctx workflow.Context, change activities.Change, about P
 }
 
 // write writes a pull request about the latest review, or a comment on it, and adds its address to the review.
-func (r *Reviews) write(ctx workflow.Context, change activities.Change, about Proposal, request activities.ProposeRequest) {
+func (r *Reviews) write(
+	ctx workflow.Context, change activities.Change, about Proposal, request activities.ProposeRequest,
+) {
 	if change.Project == nil || len(r.log.Chain.Reviews) == 0 {
 		return
 	}
@@ -85,7 +88,8 @@ func proposed(request activities.ProposeRequest, written activities.ProposeResul
 	switch {
 	case written.Problem != "" && request.Comment:
 		event.Severity = escalation.SeverityWarning
-		event.Message = fmt.Sprintf("the review of %s could not be added to a pull request: %s", branch, Clip(written.Problem))
+		event.Message = fmt.Sprintf("the review of %s could not be added to a pull request: %s", branch,
+			Clip(written.Problem))
 	case written.Problem != "":
 		event.Severity = escalation.SeverityWarning
 		event.Message = fmt.Sprintf("%s is approved and pushed, and its pull request could not be written: %s",

@@ -98,7 +98,9 @@ func (r *EscalationRequests) Counts(ctx workflow.Context, otherwise escalation.D
 }
 
 // Override returns the decision on a session that has ended, or what the pending request makes of it.
-func (r *EscalationRequests) Override(ctx workflow.Context, session escalation.Session, decision escalation.Decision) escalation.Decision {
+func (r *EscalationRequests) Override(
+	ctx workflow.Context, session escalation.Session, decision escalation.Decision,
+) escalation.Decision {
 	if !r.Counts(ctx, decision) {
 		return decision
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// Reviews takes the loops of authors and reviewers through their states: it has what an author has committed checked and
-// reviewed. Package review decides on each step.
+// Reviews takes the loops of authors and reviewers through their states: it has what an author has committed checked
+// and reviewed. Package review decides on each step.
 type Reviews struct {
 	log      *EventLog
 	policy   *escalation.Policy
@@ -34,12 +34,13 @@ type ReviewRequest struct {
 	Unclosed *escalation.Session
 	// problem is what was found before the author began, and request is the request of a person. Both can be empty.
 	Problem, Request string
-	// task is the plan that the change belongs to; nil if it belongs to none. lost lists what the author has removed from the
-	// plan, and doubts lists what else it has done with the plan that a person must approve.
+	// task is the plan that the change belongs to; nil if it belongs to none. lost lists what the author has removed
+	// from the plan, and doubts lists what else it has done with the plan that a person must approve.
 	Task         *activities.PlanTask
 	Lost, Doubts []string
-	// continues is an interrupted session of a reviewer that the reviewer continues, because a person chose so at a gate, or a limit of
-	// the account is over (goesOn); nil for a new conversation. guidance is what that person has said to the reviewer; it can be empty.
+	// continues is an interrupted session of a reviewer that the reviewer continues, because a person chose so at a
+	// gate, or a limit of the account is over (goesOn); nil for a new conversation. guidance is what that person has
+	// said to the reviewer; it can be empty.
 	Continues *escalation.Session
 	goesOn    bool
 	Guidance  string
@@ -65,11 +66,11 @@ type ReviewResult struct {
 	Decision review.Decision
 	// reviewer is the reviewer's session; nil if no reviewer has run.
 	Reviewer *escalation.Session
-	// unclosed is the session whose end the caller must record: that of the reviewer, or that of the author if no reviewer's
-	// session was requested; nil if there is none.
+	// unclosed is the session whose end the caller must record: that of the reviewer, or that of the author if no
+	// reviewer's session was requested; nil if there is none.
 	Unclosed *escalation.Session
-	// refused is the rule that has refused the reviewer's session, or the temporary limit that has ended it; empty if there is none. From
-	// until on other chains may repair.
+	// refused is the rule that has refused the reviewer's session, or the temporary limit that has ended it; empty if
+	// there is none. From until on other chains may repair.
 	Refused escalation.Rule
 	Until   time.Time
 	// stopped reports that the workflow was cancelled while the reviewer ran.
@@ -82,8 +83,8 @@ func (r ReviewResult) Progress(before review.Loop) (totals escalation.ReviewTota
 	return totals
 }
 
-// Review takes a loop from the author's turn to the next decision. It adds an event and the review to the visible state. The
-// opening of the reviewer's session also records the end of the author's session.
+// Review takes a loop from the author's turn to the next decision. It adds an event and the review to the visible
+// state. The opening of the reviewer's session also records the end of the author's session.
 func (r *Reviews) Review(ctx workflow.Context, request ReviewRequest) (ReviewResult, error) {
 	change := request.Change
 	result := ReviewResult{Loop: request.Loop, Unclosed: request.Unclosed}
@@ -114,8 +115,8 @@ func (r *Reviews) Review(ctx workflow.Context, request ReviewRequest) (ReviewRes
 	return result, nil
 }
 
-// LatestChange returns the change on which a person would decide: the one after an author's turn or, if the turn has left nothing
-// new, the one before.
+// LatestChange returns the change on which a person would decide: the one after an author's turn or, if the turn has
+// left nothing new, the one before.
 func LatestChange(before, after activities.Change, decision review.Decision) activities.Change {
 	if !Acceptable(after) || before.Commit != "" && decision.Rule == review.RuleNoCommit {
 		return before
@@ -123,8 +124,8 @@ func LatestChange(before, after activities.Change, decision review.Decision) act
 	return after
 }
 
-// Acceptable reports whether a person may accept the change, because the gate names it: also one whose author did not conclude, and one
-// that cannot be listed.
+// Acceptable reports whether a person may accept the change, because the gate names it: also one whose author did not
+// conclude, and one that cannot be listed.
 func Acceptable(change activities.Change) bool {
 	return change.Branch != "" && change.Commit != "" && change.Commit != change.Base
 }
@@ -143,15 +144,18 @@ func (r *Reviews) scope(request ReviewRequest) review.Scope {
 
 // runReviewer runs the session of a reviewer, and completes result. If the session is not admitted, the change is not
 // reviewed.
-func (r *Reviews) runReviewer(ctx workflow.Context, request ReviewRequest, result *ReviewResult) (*review.Verdict, error) {
+func (r *Reviews) runReviewer(
+	ctx workflow.Context, request ReviewRequest, result *ReviewResult,
+) (*review.Verdict, error) {
 	if request.Unclosed != nil {
 		r.sessions.CloseWithNext(*request.Unclosed)
 	}
 	result.Unclosed = nil
 	for {
 		opening, err := r.sessions.Open(ctx, SessionRequest{
-			Tier: escalation.TierObserve, Purpose: escalation.PurposeReview, Phase: request.phase(), Context: request.continuity(),
-			Origin: request.Continues, Continues: request.Continues != nil, WaitingSince: r.sessions.WaitingSince, Passes: request.Passes,
+			Tier: escalation.TierObserve, Purpose: escalation.PurposeReview, Phase: request.phase(),
+			Context: request.continuity(), Origin: request.Continues, Continues: request.Continues != nil,
+			WaitingSince: r.sessions.WaitingSince, Passes: request.Passes,
 		})
 		if err != nil {
 			return nil, err
@@ -178,7 +182,8 @@ func (r *Reviews) runReviewer(ctx workflow.Context, request ReviewRequest, resul
 		if again {
 			continue
 		}
-		result.Reviewer, result.Unclosed, result.Stopped = &session, &session, session.Status == escalation.SessionStopped
+		result.Reviewer, result.Unclosed, result.Stopped = &session, &session,
+			session.Status == escalation.SessionStopped
 		result.Refused, result.Until = session.PassingLimit()
 		result.Loop, result.Decision = result.Loop.AfterReview(review.Reviewed{
 			Commit: request.Change.Commit, Verdict: reviewed.Verdict, Problem: reviewed.Problem,
@@ -187,8 +192,8 @@ func (r *Reviews) runReviewer(ctx workflow.Context, request ReviewRequest, resul
 	}
 }
 
-// again prepares the request for another session of the reviewer, and reports whether one follows a session that has ended: after a limit,
-// or without the conversation that cannot be continued.
+// again prepares the request for another session of the reviewer, and reports whether one follows a session that has
+// ended: after a limit, or without the conversation that cannot be continued.
 func (r *Reviews) again(ctx workflow.Context, session escalation.Session, request *ReviewRequest) (bool, error) {
 	switch session.Treatment().Then {
 	case escalation.SequelWait:
@@ -243,9 +248,10 @@ func (r *Reviews) runReview(
 func (r *Reviews) add(ctx workflow.Context, request ReviewRequest, result ReviewResult, verdict *review.Verdict) {
 	change := request.Change
 	done := escalation.Review{
-		AuthorID: request.Author.SessionID, Phase: request.phase(), Branch: change.Branch, Base: change.Base, Commit: change.Commit,
-		Files: len(change.Files), Lines: review.Lines(change.Files), Checks: string(change.Checks),
-		Rule: string(result.Decision.Rule), Reason: Clip(result.Decision.Reason), Approved: result.Loop.Approves(change.Commit),
+		AuthorID: request.Author.SessionID, Phase: request.phase(), Branch: change.Branch, Base: change.Base,
+		Commit: change.Commit, Files: len(change.Files), Lines: review.Lines(change.Files),
+		Checks: string(change.Checks), Rule: string(result.Decision.Rule), Reason: Clip(result.Decision.Reason),
+		Approved: result.Loop.Approves(change.Commit),
 	}
 	totals := result.Progress(request.Loop)
 	if result.Reviewer != nil {

@@ -53,7 +53,8 @@ type SessionRequest struct {
 	Continues bool
 	// corrects reports that the session corrects what the workflow has committed.
 	Corrects bool
-	// force skips the cooldowns and the limit of the account, and passes lists rules to skip. Each requires a person's decision.
+	// force skips the cooldowns and the limit of the account, and passes lists rules to skip. Each requires a person's
+	// decision.
 	Force  bool
 	Passes []escalation.Rule
 	// actor is the person whose message a session of a conversation answers.
@@ -77,7 +78,8 @@ func (s *Sessions) Open(ctx workflow.Context, request SessionRequest) (escalatio
 	recording := WithOpening(ctx, "open record: "+summarize(session))
 	events := s.Log.take()
 	input := activities.OpenSessionInput{
-		Session: session, Request: s.admission(ctx, request), Policy: policy.OfSession(request.Tier), Events: events, Closing: s.Closing,
+		Session: session, Request: s.admission(ctx, request), Policy: policy.OfSession(request.Tier), Events: events,
+		Closing: s.Closing,
 	}
 	opening, err := s.record(recording, &input)
 	if err != nil && ctx.Err() != nil {
@@ -108,18 +110,21 @@ func (s *Sessions) Open(ctx workflow.Context, request SessionRequest) (escalatio
 	return opening, s.Log.Publish(ctx)
 }
 
-// record admits and stores a session. For some sessions it first tries a local activity, which saves a round trip. If the
-// local activity fails, and for every other session, record runs an ordinary activity.
+// record admits and stores a session. For some sessions it first tries a local activity, which saves a round trip. If
+// the local activity fails, and for every other session, record runs an ordinary activity.
 //
-// Other writes must not be local, because a repeated workflow task may decide differently from what is already written (see
-// localFirst). The first session of a chain depends only on the input, and its ID depends only on the run. So a repeated
-// workflow task opens the same session again, which changes nothing. In a conversation, another message or a stop may have
-// arrived before the task is repeated. If so, the next session to open has the same ID. If it cannot use the record, record
-// withdraws it, and opens one with the next ID.
-func (s *Sessions) record(ctx workflow.Context, input *activities.OpenSessionInput) (opening escalation.AdmissionResult, err error) {
+// Other writes must not be local, because a repeated workflow task may decide differently from what is already written
+// (see localFirst). The first session of a chain depends only on the input, and its ID depends only on the run. So a
+// repeated workflow task opens the same session again, which changes nothing. In a conversation, another message or a
+// stop may have arrived before the task is repeated. If so, the next session to open has the same ID. If it cannot use
+// the record, record withdraws it, and opens one with the next ID.
+func (s *Sessions) record(
+	ctx workflow.Context, input *activities.OpenSessionInput,
+) (opening escalation.AdmissionResult, err error) {
 	var records *activities.Records
 	if s.opensLocally(*input) {
-		local, cancel := workflow.NewDisconnectedContext(ctx) // a cancelled one could commit after its record was withdrawn
+		// a cancelled one could commit after its record was withdrawn
+		local, cancel := workflow.NewDisconnectedContext(ctx)
 		defer cancel()
 		err := workflow.ExecuteLocalActivity(local, records.OpenSession, *input).Get(local, &opening)
 		if err == nil && (opening.Refusal != nil || !isLeftOver(opening.Session, input.Session)) {
@@ -151,7 +156,8 @@ func (s *Sessions) opensLocally(input activities.OpenSessionInput) bool {
 func isLeftOver(recorded, wanted escalation.Session) bool {
 	sameTask := recorded.StartedAt.UnixMilli() == wanted.StartedAt.UnixMilli()
 	return wanted.Purpose == escalation.PurposeTalk && !sameTask &&
-		(recorded.Continuity != wanted.Continuity || recorded.ParentID != wanted.ParentID || recorded.Model != wanted.Model)
+		(recorded.Continuity != wanted.Continuity || recorded.ParentID != wanted.ParentID ||
+			recorded.Model != wanted.Model)
 }
 
 // newSession returns the requested session before its admission.
@@ -177,7 +183,8 @@ func (s *Sessions) newSession(ctx workflow.Context, request SessionRequest) esca
 			session.Purpose = escalation.PurposeContinuation
 		}
 		session.Continuity, session.ContinuityReason = escalation.ContinuityResume, escalation.ReasonContinued
-		if reason := request.Context.Reason; reason == escalation.ReasonCorrection || reason == escalation.ReasonInterrupted {
+		if reason := request.Context.Reason; reason == escalation.ReasonCorrection ||
+			reason == escalation.ReasonInterrupted {
 			session.ContinuityReason = reason // no person has chosen it
 		}
 	}
@@ -193,7 +200,8 @@ func (s *Sessions) newSession(ctx workflow.Context, request SessionRequest) esca
 func (s *Sessions) newSessionID(ctx workflow.Context) string {
 	s.opened++
 	execution := workflow.GetInfo(ctx).WorkflowExecution
-	return uuid.NewSHA1(sessionNamespace, fmt.Appendf(nil, "%s/%s/%d", execution.ID, execution.RunID, s.opened)).String()
+	return uuid.NewSHA1(sessionNamespace, fmt.Appendf(nil, "%s/%s/%d", execution.ID, execution.RunID,
+		s.opened)).String()
 }
 
 // sessionNamespace is the UUID namespace (RFC 9562, section 6.6) of session IDs. Its value is random.
@@ -206,9 +214,10 @@ func (s *Sessions) Review(ctx workflow.Context, request SessionRequest) (escalat
 	}
 	var records *activities.Records
 	var admission escalation.Admission
-	err := ReadRecords(WithRecords(ctx, "may "+request.Tier.String()+" start now?"), records.Review, activities.ReviewInput{
-		Request: s.admission(ctx, request), Policy: s.Policy.OfSession(request.Tier),
-	}, &admission)
+	err := ReadRecords(WithRecords(ctx, "may "+request.Tier.String()+" start now?"), records.Review,
+		activities.ReviewInput{
+			Request: s.admission(ctx, request), Policy: s.Policy.OfSession(request.Tier),
+		}, &admission)
 	return admission, err
 }
 
@@ -264,9 +273,9 @@ func (s *Sessions) withdraw(ctx workflow.Context, session escalation.Session) {
 // CancelledBeforeSession is the reason for a session that did not run.
 const CancelledBeforeSession = "the chain was cancelled before the session began"
 
-// Run executes the activity that runs the agent of a session, decodes the activity's return value into result, and returns the ended
-// session. If the activity failed after all retries, the session has the status failed. If it was cancelled, the session has the status
-// stopped. In both cases judged is false.
+// Run executes the activity that runs the agent of a session, decodes the activity's return value into result, and
+// returns the ended session. If the activity failed after all retries, the session has the status failed. If it was
+// cancelled, the session has the status stopped. In both cases judged is false.
 //
 // If the workflow is cancelled, Run stops the agent. A running agent reports its spending. If the activity is waiting
 // for its next attempt, Temporal cancels the activity without a report. So Run looks up the spending of the earlier
@@ -286,7 +295,8 @@ func (s *Sessions) Run(
 	agent, stop := workflow.NewDisconnectedContext(options)
 	defer stop()
 	running := workflow.ExecuteActivity(agent, activity, input)
-	spent := escalation.Report{Cost: escalation.Cost{CostEstimated: true}} // the cost is unknown if a client cancels the activity
+	// the cost is unknown if a client cancels the activity
+	spent := escalation.Report{Cost: escalation.Cost{CostEstimated: true}}
 	workflow.NewSelector(ctx).
 		AddFuture(running, func(workflow.Future) {}).
 		AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {
@@ -309,9 +319,10 @@ func (s *Sessions) Run(
 	return session, err == nil
 }
 
-// Waits sleeps until a session may be requested again that was refused, or that the limit of the account has ended, and reports whether it
-// may. If the decision is no wait, Waits returns false: a person decides, and the longest wait begins anew. An author's and a reviewer's
-// session wait so; the tiers of a chain can be requested meanwhile (see waitStep of package chain). When ctx ends, Waits returns.
+// Waits sleeps until a session may be requested again that was refused, or that the limit of the account has ended, and
+// reports whether it may. If the decision is no wait, Waits returns false: a person decides, and the longest wait
+// begins anew. An author's and a reviewer's session wait so; the tiers of a chain can be requested meanwhile (see
+// waitStep of package chain). When ctx ends, Waits returns.
 func (s *Sessions) Waits(ctx workflow.Context, decision escalation.Decision) (again bool, err error) {
 	if decision.Action != escalation.DecisionWait {
 		s.WaitingSince = time.Time{}
@@ -325,7 +336,10 @@ func (s *Sessions) Waits(ctx workflow.Context, decision escalation.Decision) (ag
 	}
 	s.people.NotifyOfLimit(ctx, decision)
 	chain := &s.Log.Chain
-	chain.Wait = &escalation.Wait{Rule: decision.Rule, Reason: decision.Reason, Since: workflow.Now(ctx), Until: decision.Until}
+	chain.Wait = &escalation.Wait{
+		Rule: decision.Rule, Reason: decision.Reason, Since: workflow.Now(ctx),
+		Until: decision.Until,
+	}
 	s.Log.Add(ctx, escalation.Event{
 		Kind: escalation.EventWaitStarted, Severity: decision.Severity(), Message: "waiting: " + decision.Reason,
 	})
@@ -453,7 +467,8 @@ func (s *Sessions) transcript(ctx workflow.Context, sessionID string) escalation
 		activities.FindTranscriptInput{SessionID: sessionID, Directory: s.Directory}).Get(ctx, &found)
 	switch {
 	case err != nil:
-		workflow.GetLogger(ctx).Warn("nobody can tell whether a transcript is there", "session_id", sessionID, "error", err)
+		workflow.GetLogger(ctx).Warn("nobody can tell whether a transcript is there", "session_id", sessionID, "error",
+			err)
 		return escalation.TranscriptUnknown
 	case found.Reachable:
 		return escalation.TranscriptReachable
@@ -477,6 +492,7 @@ func (s *Sessions) Window(policy escalation.TierPolicy) int {
 // Full reports whether the conversation of a session is too large to be continued with a model.
 func (s *Sessions) Full(session *escalation.Session, model escalation.TierPolicy) bool {
 	return escalation.ContinuityInput{
-		Parent: session, Window: s.Window(model), Threshold: s.Policy.ResumeThreshold, MaxTokens: s.Policy.ResumeMaxTokens,
+		Parent: session, Window: s.Window(model), Threshold: s.Policy.ResumeThreshold,
+		MaxTokens: s.Policy.ResumeMaxTokens,
 	}.Full()
 }

@@ -23,12 +23,14 @@ type Set struct {
 	Incidents *Incidents
 }
 
-// NewSet returns the parts of a workflow whose visible state is chain. The policy stays empty until the workflow has read it.
+// NewSet returns the parts of a workflow whose visible state is chain. The policy stays empty until the workflow has
+// read it.
 func NewSet(chain escalation.Chain) *Set {
 	policy := new(escalation.Policy)
 	log := &EventLog{view: newView(chain, policy)}
 	s := &Set{
-		Policy: policy, Log: log, People: &Notifier{log: log, policy: policy}, Requests: &EscalationRequests{log: log, policy: policy},
+		Policy: policy, Log: log, People: &Notifier{log: log, policy: policy},
+		Requests: &EscalationRequests{log: log, policy: policy},
 	}
 	s.Sessions = &Sessions{Log: log, Policy: policy, people: s.People}
 	s.Reviews = &Reviews{log: log, policy: policy, sessions: s.Sessions}
@@ -50,8 +52,8 @@ func (s *Set) Handle(ctx workflow.Context) error {
 	return s.Gates.Handle(ctx)
 }
 
-// EndRun notifies people of the end of the workflow, and refuses what has arrived too late. It returns the state and the error with which
-// the workflow ends. A workflow that continues as new does not end.
+// EndRun notifies people of the end of the workflow, and refuses what has arrived too late. It returns the state and
+// the error with which the workflow ends. A workflow that continues as new does not end.
 func (s *Set) EndRun(ctx workflow.Context, err error) (escalation.Chain, error) {
 	if !workflow.IsContinueAsNewError(err) {
 		s.People.Announce(ctx, err)
@@ -67,8 +69,8 @@ func (s *Set) EndRun(ctx workflow.Context, err error) (escalation.Chain, error) 
 	return s.Log.Chain, err
 }
 
-// Carried is the state that the parts of a workflow pass to its next run. The functions trimmed and shortenGates limit the size of the
-// state.
+// Carried is the state that the parts of a workflow pass to its next run. The functions trimmed and shortenGates limit
+// the size of the state.
 type Carried struct {
 	Policy escalation.Policy `json:"policy"`
 	// FirstRunID is the run ID with which the workflow began, before it first continued as new.
@@ -90,8 +92,8 @@ type Carried struct {
 func (s *Set) Carry(ctx workflow.Context) Carried {
 	return Carried{
 		Policy: withWindows(*s.Policy, s.Sessions), FirstRunID: s.Log.FirstRun(ctx), Directory: s.Sessions.Directory,
-		State: trimmed(s.Log.Chain), InFlight: s.Sessions.InFlight, Reminded: s.Gates.reminded, WaitingSince: s.Sessions.WaitingSince,
-		Told: s.People.before,
+		State: trimmed(s.Log.Chain), InFlight: s.Sessions.InFlight, Reminded: s.Gates.reminded,
+		WaitingSince: s.Sessions.WaitingSince, Told: s.People.before,
 	}
 }
 

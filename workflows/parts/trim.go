@@ -51,7 +51,8 @@ func trimmed(chain escalation.Chain) escalation.Chain {
 	for i, session := range chain.Sessions {
 		if i < len(sessions)-1 && session.Verdict != nil {
 			session.Verdict = &escalation.Verdict{
-				Status: session.Verdict.Status, Summary: Clip(session.Verdict.Summary), Services: listed(session.Verdict.Services),
+				Status: session.Verdict.Status, Summary: Clip(session.Verdict.Summary),
+				Services: listed(session.Verdict.Services),
 			}
 		}
 		session.Error = Clip(session.Error)

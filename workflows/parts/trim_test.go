@@ -9,7 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// TestWindowsGoAlong checks that a chain of many sessions still knows the context window of a model whose session it no longer carries.
+// TestWindowsGoAlong checks that a chain of many sessions still knows the context window of a model whose session it no
+// longer carries.
 func TestWindowsGoAlong(t *testing.T) {
 	t.Parallel()
 	log := &EventLog{view: &view{}}

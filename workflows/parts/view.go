@@ -141,18 +141,21 @@ func details(chain escalation.Chain) string {
 	if len(chain.Services) > 0 {
 		fmt.Fprintf(&b, " — %s", Inline(strings.Join(chain.Services, ", ")))
 	}
-	b.WriteString("\n\n| Session | Tier | Model | Context | Status | Cost | Duration |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("\n\n| Session | Tier | Model | Context | Status | Cost | Duration " +
+		"|\n|---|---|---|---|---|---|---|\n")
 	for i := range chain.Sessions {
 		s := &chain.Sessions[i]
 		fmt.Fprintf(&b, "| #%d | %d | %s | %s | %s | %s | %s |\n", s.ID, s.Tier, s.Model, contextOf(*s),
 			s.Status, s.CostText(), roundedDuration(s.DurationMS))
 	}
 	if earlier := chain.Earlier; earlier.Sessions > 0 {
-		fmt.Fprintf(&b, "\n… %s, %s: see the records\n", plaintext.Count(earlier.Sessions, "earlier session"), earlier.CostText())
+		fmt.Fprintf(&b, "\n… %s, %s: see the records\n", plaintext.Count(earlier.Sessions, "earlier session"),
+			earlier.CostText())
 	}
 	fmt.Fprintf(&b, "\nTotal: %s\n", chain.CostWithIssuesText())
 	if chain.Wait != nil {
-		fmt.Fprintf(&b, "\nWaiting until %s: %s\n", chain.Wait.Until.UTC().Format(time.RFC3339), Inline(chain.Wait.Reason))
+		fmt.Fprintf(&b, "\nWaiting until %s: %s\n", chain.Wait.Until.UTC().Format(time.RFC3339),
+			Inline(chain.Wait.Reason))
 	}
 	for _, done := range chain.Reviews {
 		fmt.Fprintf(&b, "- review of %s: %s\n", Inline(done.Branch), Inline(done.Describe()))
@@ -174,7 +177,8 @@ func details(chain escalation.Chain) string {
 func describeIncident(incident escalation.ChainIncident) string {
 	text := incident.ID
 	if incident.Summary != "" {
-		text += fmt.Sprintf(" (%s): %s", escalation.DescribeServices(incident.Services, incident.Kind), incident.Summary)
+		text += fmt.Sprintf(" (%s): %s", escalation.DescribeServices(incident.Services, incident.Kind),
+			incident.Summary)
 	}
 	if incident.Handler != "" {
 		text += " — known to chain " + incident.Handler
@@ -182,8 +186,8 @@ func describeIncident(incident escalation.ChainIncident) string {
 	return text
 }
 
-// Inline returns text as one plain line of Markdown. An attacker could have written the text, for example as the name of
-// a service.
+// Inline returns text as one plain line of Markdown. An attacker could have written the text, for example as the name
+// of a service.
 func Inline(text string) string { return plaintext.ForMarkdown(Clip(plaintext.Compact(text))) }
 
 func headline(chain escalation.Chain) string {
@@ -246,7 +250,8 @@ func describeSession(session escalation.Session, request SessionRequest) string 
 		return fmt.Sprintf("%s goes on with session %s, in a copy of its conversation, on %s (%s)",
 			session.Tier, request.Origin.SessionID, session.Model, session.ContinuityReason)
 	}
-	return fmt.Sprintf("%s starts on %s, context: %s (%s)", session.Tier, session.Model, contextOf(session), session.ContinuityReason)
+	return fmt.Sprintf("%s starts on %s, context: %s (%s)", session.Tier, session.Model, contextOf(session),
+		session.ContinuityReason)
 }
 
 func describeEnd(session escalation.Session) string {
@@ -268,7 +273,8 @@ func describeDecision(decision escalation.Decision) string {
 // DescribeOutcome describes the end of a chain.
 func DescribeOutcome(chain escalation.Chain) string {
 	sessions := chain.Earlier.Sessions + len(chain.Sessions)
-	text := fmt.Sprintf("chain ended %s after %s for %s", chain.Outcome, plaintext.Count(sessions, "session"), chain.CostText())
+	text := fmt.Sprintf("chain ended %s after %s for %s", chain.Outcome, plaintext.Count(sessions, "session"),
+		chain.CostText())
 	if plan := chain.Plan; plan != nil && plan.Commit != "" && plan.Pushed == "" {
 		text += fmt.Sprintf("; %s is approved on %s, and not pushed", plaintext.Cut(plan.Commit, 12), plan.Branch)
 	}

@@ -26,8 +26,8 @@ func (c *Carried) UnmarshalJSON(data []byte) error {
 // isLong reports whether the work should continue as new between two turns, and would lose nothing by doing so.
 func (p *planRun) isLong(ctx workflow.Context) bool { return p.Gates.MayContinueAsNew(ctx) }
 
-// continueAsNew returns the error that makes Temporal start a new run in the same state. It refuses answers that have arrived
-// before a gate is open, and records the end of the latest session.
+// continueAsNew returns the error that makes Temporal start a new run in the same state. It refuses answers that have
+// arrived before a gate is open, and records the end of the latest session.
 func (p *planRun) continueAsNew(ctx workflow.Context) error {
 	if !p.at.AtGate {
 		p.Gates.ReceiveReplies(ctx)

@@ -33,9 +33,10 @@ func (p *planRun) openGate(ctx workflow.Context) error {
 	p.Log.Decided(ctx, decision)
 	stopped := review.StoppedAt(p.at.Ran, p.at.Loop.Resume, p.Log.Chain.Last())
 	opened, err := p.Gates.Open(ctx, parts.GateRequest{
-		Decision: decision, Tier: p.Policy.AuthorTier(), Stopped: &stopped, Commit: p.offered(), Open: p.at.Loop.Unsolved(),
-		NoRemote: p.Log.Chain.Plan.NoRemote,
-		Phase:    cmp.Or(p.Log.Chain.Plan.Phase, escalation.PlanItself), // without a current phase, all of the plan could not be pushed
+		Decision: decision, Tier: p.Policy.AuthorTier(), Stopped: &stopped, Commit: p.offered(),
+		Open: p.at.Loop.Unsolved(), NoRemote: p.Log.Chain.Plan.NoRemote,
+		// without a current phase, all of the plan could not be pushed
+		Phase: cmp.Or(p.Log.Chain.Plan.Phase, escalation.PlanItself),
 	})
 	if err != nil {
 		return err

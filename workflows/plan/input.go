@@ -22,9 +22,11 @@ type Input struct {
 	Phases []string `json:"phases,omitempty"`
 	// Prompt holds the operator's request, in addition to the plan.
 	Prompt string `json:"prompt,omitempty"`
-	// BudgetUSD lowers the spending limit to this amount, in US dollars. If it is 0, the configured budget of a chain applies.
+	// BudgetUSD lowers the spending limit to this amount, in US dollars. If it is 0, the configured budget of a chain
+	// applies.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
-	// Actor names the person or program that starts the workflow. It is only what the client says, unless Verified is set.
+	// Actor names the person or program that starts the workflow. It is only what the client says, unless Verified is
+	// set.
 	Actor string `json:"actor,omitempty"`
 	// Verified reports that the person has logged in to the server of the pages under the name Actor.
 	Verified bool `json:"verified,omitempty"`
@@ -61,7 +63,8 @@ func (in Input) Validate() error {
 		return errors.New("file is empty: name the plan, such as docs/plan.md")
 	case len(in.File) > maxPlanPath || !plaintext.IsLine(in.File):
 		return fmt.Errorf("file must be one line of at most %d bytes", maxPlanPath)
-	case path.IsAbs(in.File) || path.Clean(in.File) != in.File || in.File == "." || in.File == ".." || strings.HasPrefix(in.File, "../"):
+	case path.IsAbs(in.File) || path.Clean(in.File) != in.File || in.File == "." || in.File == ".." ||
+		strings.HasPrefix(in.File, "../"):
 		return fmt.Errorf("file %q must be a plain path below the working directory, such as docs/plan.md", in.File)
 	case len(in.Repository) > parts.MaxRepositoryBytes || !plaintext.IsLine(in.Repository):
 		return fmt.Errorf("repository %q is not the path of a directory", parts.Clip(in.Repository))

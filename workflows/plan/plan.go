@@ -18,8 +18,8 @@ import (
 	"github.com/claudeops/claudeops/workflows/parts"
 )
 
-// planRun is the state of a running PlanReview or PhaseExecution. It connects the same parts as a chain, and package review
-// decides on the next step.
+// planRun is the state of a running PlanReview or PhaseExecution. It connects the same parts as a chain, and package
+// review decides on the next step.
 type planRun struct {
 	*parts.Set
 
@@ -32,8 +32,8 @@ type planRun struct {
 type planStep struct {
 	// Plan is the plan as the latest approved commit has it.
 	Plan review.Plan `json:"plan"`
-	// Phases lists the phases to work on, and Next is the index of the current one. After the last one all that was approved
-	// is pushed.
+	// Phases lists the phases to work on, and Next is the index of the current one. After the last one all that was
+	// approved is pushed.
 	Phases []review.Phase `json:"phases"`
 	Next   int            `json:"next"`
 	// Loop is the loop of the current phase.
@@ -46,8 +46,8 @@ type planStep struct {
 	// Author is the latest session of the author in this phase; nil if there is none.
 	Author *escalation.Session `json:"author,omitempty"`
 	// Anew reports that the next session begins a new conversation, because a person wants it or the old one is lost.
-	// Continues is the session that a person has chosen to continue, or that goes on after a limit of the account (GoesOn); nil if there is
-	// none. Guidance is what the person said.
+	// Continues is the session that a person has chosen to continue, or that goes on after a limit of the account
+	// (GoesOn); nil if there is none. Guidance is what the person said.
 	Anew      bool                `json:"anew,omitempty"`
 	Continues *escalation.Session `json:"continues,omitempty"`
 	GoesOn    bool                `json:"goes_on,omitempty"`
@@ -72,8 +72,8 @@ func Review(ctx workflow.Context, input Input) (escalation.Chain, error) {
 	return runPlan(ctx, escalation.PlanReviewed, input)
 }
 
-// PhaseExecution has the phases of a plan carried out by an author, one after the other. The commit of each is checked and
-// reviewed before the next begins. Its state is an escalation.Chain.
+// PhaseExecution has the phases of a plan carried out by an author, one after the other. The commit of each is checked
+// and reviewed before the next begins. Its state is an escalation.Chain.
 func PhaseExecution(ctx workflow.Context, input Input) (escalation.Chain, error) {
 	return runPlan(ctx, escalation.PlanRun, input)
 }
@@ -95,8 +95,8 @@ func newPlanRun(ctx workflow.Context, task escalation.PlanTask, input Input) *pl
 		p.Set, p.at = input.Carried.Restore(), input.Carried.Step
 	} else { // checkInput refuses what a client passes as Carried
 		p.Set = parts.NewSet(escalation.Chain{
-			ID: workflow.GetInfo(ctx).WorkflowExecution.ID, Trigger: escalation.TriggerPlan, StartedAt: workflow.Now(ctx),
-			Actor: input.Actor, Verified: input.Verified,
+			ID: workflow.GetInfo(ctx).WorkflowExecution.ID, Trigger: escalation.TriggerPlan,
+			StartedAt: workflow.Now(ctx), Actor: input.Actor, Verified: input.Verified,
 		})
 	}
 	p.Sessions.HasRequest = input.Prompt != ""
@@ -127,8 +127,8 @@ func (p *planRun) setUp(ctx workflow.Context) error {
 	return p.begin(ctx, found)
 }
 
-// checkInput returns the first error that can be found in the input before the policy is loaded. If this worker cannot decode
-// what the previous run has passed on, checkInput panics, as that of a chain does.
+// checkInput returns the first error that can be found in the input before the policy is loaded. If this worker cannot
+// decode what the previous run has passed on, checkInput panics, as that of a chain does.
 func (p *planRun) checkInput(ctx workflow.Context) error {
 	switch {
 	case p.input.problem != nil && parts.IsContinued(ctx):
@@ -136,7 +136,8 @@ func (p *planRun) checkInput(ctx workflow.Context) error {
 	case p.input.Carried != nil && !parts.IsContinued(ctx):
 		return parts.ErrCarried
 	case escalation.IsConversation(p.Log.Chain.ID):
-		return fmt.Errorf("the workflow ID must not begin with %s, which is for conversations", escalation.ConversationPrefix)
+		return fmt.Errorf("the workflow ID must not begin with %s, which is for conversations",
+			escalation.ConversationPrefix)
 	case p.task == escalation.PlanReviewed && len(p.input.Phases) > 0:
 		return errors.New("phases is not for a review, which is about the whole plan")
 	}
@@ -179,10 +180,17 @@ func (p *planRun) begin(ctx workflow.Context, found activities.PlanResult) error
 	if p.Sessions.Directory != "" {
 		state.Repository = path.Base(p.Sessions.Directory)
 	}
-	p.at = planStep{Plan: found.Plan, From: activities.Checkpoint{Commit: found.Change.Commit, Base: found.Change.Commit}}
+	p.at = planStep{Plan: found.Plan, From: activities.Checkpoint{
+		Commit: found.Change.Commit,
+		Base:   found.Change.Commit,
+	}}
 	if p.task == escalation.PlanReviewed {
-		p.at.Phases, p.at.Change = []review.Phase{{Number: escalation.PlanItself, Title: found.Plan.Title}}, &found.Change
-		state.Phases = []escalation.PlanPhase{{Number: escalation.PlanItself, Title: found.Plan.Title, Status: escalation.PhaseWaiting}}
+		p.at.Phases, p.at.Change = []review.Phase{{Number: escalation.PlanItself, Title: found.Plan.Title}},
+			&found.Change
+		state.Phases = []escalation.PlanPhase{{
+			Number: escalation.PlanItself, Title: found.Plan.Title,
+			Status: escalation.PhaseWaiting,
+		}}
 	} else {
 		chosen, err := found.Plan.Choose(p.input.Phases)
 		if err != nil {
@@ -194,14 +202,20 @@ func (p *planRun) begin(ctx workflow.Context, found activities.PlanResult) error
 			if slices.ContainsFunc(chosen, func(one review.Phase) bool { return one.Number == phase.Number }) {
 				status = escalation.PhaseWaiting
 			}
-			state.Phases = append(state.Phases, escalation.PlanPhase{Number: phase.Number, Title: phase.Title, Status: status})
+			state.Phases = append(state.Phases, escalation.PlanPhase{
+				Number: phase.Number, Title: phase.Title,
+				Status: status,
+			})
 		}
 	}
 	state.NoRemote = found.NoRemote
 	p.Log.Chain.Plan = state
 	p.Log.Add(ctx, escalation.Event{Kind: escalation.EventChainStarted, Message: describePlanStart(*state, found.Plan)})
 	if warning := state.Warning(); warning != "" {
-		p.Log.Add(ctx, escalation.Event{Kind: escalation.EventChainStarted, Severity: escalation.SeverityWarning, Message: warning})
+		p.Log.Add(ctx, escalation.Event{
+			Kind: escalation.EventChainStarted, Severity: escalation.SeverityWarning,
+			Message: warning,
+		})
 	}
 	return p.beginPhase(ctx)
 }
@@ -273,7 +287,8 @@ func (p *planRun) step(ctx workflow.Context) error {
 		return p.openGate(ctx)
 	case review.StateAborted:
 	}
-	return fmt.Errorf("the loop of phase %s is %s, which is no state to go on from", p.Log.Chain.Plan.Phase, p.at.Loop.State)
+	return fmt.Errorf("the loop of phase %s is %s, which is no state to go on from", p.Log.Chain.Plan.Phase,
+		p.at.Loop.State)
 }
 
 // approvePhase ends the current phase: its commit becomes the one on which the next phase is based.
@@ -285,7 +300,8 @@ func (p *planRun) approvePhase(ctx workflow.Context, status escalation.PhaseStat
 		p.at.From, p.at.Project = change.Checkpoint(), change.Project
 		phase.Commit, state.Commit, state.Branch = change.Commit, change.Commit, change.Branch
 	}
-	p.Log.Add(ctx, escalation.Event{Kind: escalation.EventPhase, Message: describePhase(*phase) + " is " + string(status)})
+	p.Log.Add(ctx, escalation.Event{Kind: escalation.EventPhase, Message: describePhase(*phase) + " is " +
+		string(status)})
 	if change != nil && change.Plan != nil && phase.Commit == change.Commit {
 		p.adopt(ctx, *change.Plan)
 	}
@@ -298,8 +314,8 @@ func (p *planRun) approvePhase(ctx workflow.Context, status escalation.PhaseStat
 	return p.show(ctx)
 }
 
-// adopt makes the plan of an approved commit the one to work on. If the author has rewritten it, a person has accepted that: phases that it
-// adds are carried out, unless the input names phases, and phases that it no longer has are not.
+// adopt makes the plan of an approved commit the one to work on. If the author has rewritten it, a person has accepted
+// that: phases that it adds are carried out, unless the input names phases, and phases that it no longer has are not.
 func (p *planRun) adopt(ctx workflow.Context, plan review.Plan) {
 	p.at.Plan = plan
 	if p.task == escalation.PlanReviewed {
@@ -314,8 +330,10 @@ func (p *planRun) adopt(ctx workflow.Context, plan review.Plan) {
 		}
 	}
 	for _, phase := range plan.Phases {
-		at := slices.IndexFunc(state.Phases, func(known escalation.PlanPhase) bool { return known.Number == phase.Number })
-		if at >= 0 && state.Phases[at].Status != escalation.PhaseWaiting && state.Phases[at].Status != escalation.PhaseSkipped {
+		at := slices.IndexFunc(state.Phases,
+			func(known escalation.PlanPhase) bool { return known.Number == phase.Number })
+		if at >= 0 && state.Phases[at].Status != escalation.PhaseWaiting &&
+			state.Phases[at].Status != escalation.PhaseSkipped {
 			shown = append(shown, state.Phases[at])
 			continue
 		}
@@ -343,8 +361,10 @@ func (p *planRun) finish(ctx workflow.Context) error {
 		return p.end(ctx, p.unchanged())
 	}
 	if state.NoRemote {
-		return p.end(ctx, escalation.Approved(fmt.Sprintf("%s, and %s is on the branch %s of %s, which has no remote origin",
-			describePhases(*state), plaintext.Cut(state.Commit, 12), state.Branch, cmp.Or(state.Repository, "the repository"))))
+		return p.end(ctx, escalation.Approved(fmt.Sprintf("%s, and %s is on the branch %s of %s, which has no remote "+
+			"origin",
+			describePhases(*state), plaintext.Cut(state.Commit, 12), state.Branch,
+			cmp.Or(state.Repository, "the repository"))))
 	}
 	loop := p.at.Loop
 	loop.Commit = state.Commit
@@ -354,7 +374,10 @@ func (p *planRun) finish(ctx workflow.Context) error {
 	if last := p.at.Change; last != nil && last.Commit == state.Commit {
 		change.CheckOutput, change.Previews = last.CheckOutput, last.Previews
 	}
-	about := parts.Proposal{Tier: p.Policy.AuthorTier(), Title: state.Title, Problem: describePlan(*state), Phases: state.Phases}
+	about := parts.Proposal{
+		Tier: p.Policy.AuthorTier(), Title: state.Title, Problem: describePlan(*state),
+		Phases: state.Phases,
+	}
 	about.Approved = slices.ContainsFunc(state.Phases, func(phase escalation.PlanPhase) bool {
 		return phase.Commit == state.Commit && phase.Status == escalation.PhaseApproved
 	})
@@ -381,7 +404,8 @@ func (p *planRun) unchanged() escalation.Decision {
 	})
 	switch {
 	case p.task == escalation.PlanRun:
-		return escalation.Overridden("a person has passed over what was not committed, and no phase has a commit: nothing is pushed")
+		return escalation.Overridden("a person has passed over what was not committed, and no phase has a commit: " +
+			"nothing is pushed")
 	case accepted:
 		return escalation.Overridden("a person accepts the plan as it is")
 	default:

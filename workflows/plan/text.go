@@ -26,7 +26,8 @@ func describePlanStart(state escalation.PlanState, plan review.Plan) string {
 }
 
 const (
-	// maxPhaseTitle limits the title of a phase in a list, in characters. If the list is longer than maxChosen, it has no titles.
+	// maxPhaseTitle limits the title of a phase in a list, in characters. If the list is longer than maxChosen, it has
+	// no titles.
 	maxPhaseTitle, maxChosen = 40, 350
 )
 

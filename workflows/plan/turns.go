@@ -34,7 +34,8 @@ func (p *planRun) author(ctx workflow.Context) error {
 	p.keep(session, result.Change)
 	for _, host := range session.Worktree.WorkedBefore() {
 		p.at.Unseen = append(p.at.Unseen, fmt.Sprintf(
-			"its author was at work on the host %s before, and nobody knows what it has committed there", plaintext.Line(host)))
+			"its author was at work on the host %s before, and nobody knows what it has committed there",
+			plaintext.Line(host)))
 	}
 	then := session.Treatment().Then
 	switch {
@@ -60,7 +61,8 @@ func (p *planRun) author(ctx workflow.Context) error {
 			return err
 		}
 	}
-	p.at.Author, p.at.Anew, p.at.Continues, p.at.GoesOn, p.at.Guidance, p.at.Refusal = parts.Brief(session), false, nil, false, "", ""
+	p.at.Author, p.at.Anew, p.at.Continues, p.at.GoesOn, p.at.Guidance, p.at.Refusal = parts.Brief(session), false,
+		nil, false, "", ""
 	change := activities.Change{}
 	if result.Change != nil {
 		change = *result.Change
@@ -72,7 +74,8 @@ func (p *planRun) author(ctx workflow.Context) error {
 	return p.reviewTurn(ctx, p.reviewRequest(session, change, false))
 }
 
-// keep keeps what a session of the author has left, however it ended, so that the next session works on it, on any host.
+// keep keeps what a session of the author has left, however it ended, so that the next session works on it, on any
+// host.
 func (p *planRun) keep(session escalation.Session, change *activities.Change) {
 	if session.BeganWork() {
 		p.at.Author = parts.Brief(session)
@@ -98,12 +101,15 @@ func authorProblem(session escalation.Session, result activities.RunAuthorResult
 	return ""
 }
 
-// authorRequest describes the author's next session. A correction goes on in the conversation of the turn before, unless a
-// person wants a new one, or that conversation is lost or full.
+// authorRequest describes the author's next session. A correction goes on in the conversation of the turn before,
+// unless a person wants a new one, or that conversation is lost or full.
 func (p *planRun) authorRequest() parts.SessionRequest {
 	request := parts.SessionRequest{
 		Tier: p.Policy.AuthorTier(), Purpose: escalation.PurposeAuthor, Phase: p.Log.Chain.Plan.Phase,
-		Context:      escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonPhase},
+		Context: escalation.ContinuityChoice{
+			Continuity: escalation.ContinuityFresh,
+			Reason:     escalation.ReasonPhase,
+		},
 		WaitingSince: p.Sessions.WaitingSince, Passes: p.at.Passes,
 	}
 	origin, reason := p.at.Continues, escalation.ReasonContinued
@@ -127,9 +133,9 @@ func (p *planRun) authorRequest() parts.SessionRequest {
 func (p *planRun) authorInput(session escalation.Session) activities.RunAuthorInput {
 	input := activities.RunAuthorInput{
 		ChainID: session.ChainID, FirstRunID: session.FirstRunID, SessionID: session.SessionID, Tier: session.Tier,
-		Policy: p.Policy.OfAuthor().OfSession(session.Tier), Directory: p.Sessions.Directory, Task: p.planTask(), From: p.at.From,
-		Request: p.input.Prompt, Guidance: p.at.Guidance, Gate: p.Log.Chain.GateBefore(), Correction: p.correction(),
-		Since: p.at.Loop.Reviewed, Refusal: p.at.Refusal, BudgetUSD: session.BudgetUSD,
+		Policy: p.Policy.OfAuthor().OfSession(session.Tier), Directory: p.Sessions.Directory, Task: p.planTask(),
+		From: p.at.From, Request: p.input.Prompt, Guidance: p.at.Guidance, Gate: p.Log.Chain.GateBefore(),
+		Correction: p.correction(), Since: p.at.Loop.Reviewed, Refusal: p.at.Refusal, BudgetUSD: session.BudgetUSD,
 	}
 	if change := p.at.Change; change != nil && parts.Acceptable(*change) {
 		input.At = change.Checkpoint()
@@ -154,8 +160,9 @@ func (p *planRun) planTask() activities.PlanTask {
 	return task
 }
 
-// correction returns what the author must correct; nil if it begins. The conversation of an interrupted correction has the
-// findings. It may lack what checks have printed since. A new author of work that did not come to its checks gets the reason.
+// correction returns what the author must correct; nil if it begins. The conversation of an interrupted correction has
+// the findings. It may lack what checks have printed since. A new author of work that did not come to its checks gets
+// the reason.
 func (p *planRun) correction() *activities.Correction {
 	loop, left := p.at.Loop, p.offered()
 	switch {
@@ -170,7 +177,8 @@ func (p *planRun) correction() *activities.Correction {
 	case left == "" && p.at.Reason == "":
 		return nil
 	}
-	return &activities.Correction{Commit: left, Why: cmp.Or(p.at.Reason, "its author did not finish, and cannot go on in its conversation")}
+	return &activities.Correction{Commit: left, Why: cmp.Or(p.at.Reason,
+		"its author did not finish, and cannot go on in its conversation")}
 }
 
 // check runs the checks again that could not run, and has the change reviewed.
@@ -178,14 +186,16 @@ func (p *planRun) check(ctx workflow.Context) error {
 	var tiers *activities.Tiers
 	var change activities.Change
 	checking := parts.WithTier(ctx, p.Policy.OfAuthor(), p.Policy.AuthorTier(), "run the checks again")
-	if err := workflow.ExecuteActivity(checking, tiers.InspectRun, p.authorInput(*p.at.Author)).Get(checking, &change); err != nil {
+	if err := workflow.ExecuteActivity(checking, tiers.InspectRun, p.authorInput(*p.at.Author)).Get(checking,
+		&change); err != nil {
 		if ctx.Err() != nil {
 			return p.end(ctx, escalation.Cancelled())
 		}
 		change, change.Checks, change.CheckOutput = *p.at.Change, review.QualityUnknown, parts.RootMessage(err)
 	}
 	if change.Commit != p.at.Loop.Commit {
-		problem := cmp.Or(change.Problem, fmt.Sprintf("the worktree has the commit %s now, and not %s", change.Commit, p.at.Loop.Commit))
+		problem := cmp.Or(change.Problem, fmt.Sprintf("the worktree has the commit %s now, and not %s", change.Commit,
+			p.at.Loop.Commit))
 		change, change.Checks, change.CheckOutput = *p.at.Change, review.QualityUnknown, problem
 	}
 	return p.reviewTurn(ctx, p.reviewRequest(*p.at.Author, change, true))
@@ -268,7 +278,8 @@ func (p *planRun) reviewTurn(ctx workflow.Context, request parts.ReviewRequest) 
 		p.at.Ran = request.Loop.State
 	}
 	phase := p.Log.Chain.Plan.Current()
-	phase.ReviewTotals = phase.ReviewTotals.Plus(result.Progress(request.Loop)) // without the cost, which counts with the session
+	// without the cost, which counts with the session
+	phase.ReviewTotals = phase.ReviewTotals.Plus(result.Progress(request.Loop))
 	latest := p.Log.Chain.Reviews[len(p.Log.Chain.Reviews)-1]
 	phase.Checks, phase.Verdict = latest.Checks, latest.Status
 	p.at.Loop, p.at.Reason = result.Loop, result.Decision.Reason

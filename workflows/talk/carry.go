@@ -8,8 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// CarriedConversation is the state that a conversation passes to its next run. It has no messages and no replies, which are
-// in the records.
+// CarriedConversation is the state that a conversation passes to its next run. It has no messages and no replies, which
+// are in the records.
 type CarriedConversation struct {
 	// FirstRunID is the run ID with which the conversation began, before it first continued as new.
 	FirstRunID string `json:"first_run_id,omitempty"`
@@ -40,8 +40,8 @@ func (c *conversationRun) isLong(ctx workflow.Context) bool {
 		info.GetCurrentHistorySize() >= maxTalkHistoryBytes || c.sent >= MaxTalkUpdates)
 }
 
-// settle reports whether the conversation can continue as new. It waits for a moment if only an update that has just completed forbids
-// it. Whatever else is in flight wakes the conversation when it ends.
+// settle reports whether the conversation can continue as new. It waits for a moment if only an update that has just
+// completed forbids it. Whatever else is in flight wakes the conversation when it ends.
 func (c *conversationRun) settle(ctx workflow.Context) bool {
 	if !c.isQuiet(ctx) {
 		return false
@@ -52,15 +52,16 @@ func (c *conversationRun) settle(ctx workflow.Context) bool {
 	return err == nil && settled
 }
 
-// isIdle reports whether the conversation can continue as new. An update that has completed in this workflow task counts as in
-// flight, because Temporal could deliver it to the next run as well.
+// isIdle reports whether the conversation can continue as new. An update that has completed in this workflow task
+// counts as in flight, because Temporal could deliver it to the next run as well.
 func (c *conversationRun) isIdle(ctx workflow.Context) bool {
 	return c.isQuiet(ctx) && workflow.GetInfo(ctx).GetCurrentHistoryLength() > c.handled
 }
 
 // isQuiet reports whether nothing is in flight: no session, no update, no signal.
 func (c *conversationRun) isQuiet(ctx workflow.Context) bool {
-	return c.turns.running == nil && c.arriving == 0 && c.Sessions.Closing == nil && !c.signalled(ctx) && workflow.AllHandlersFinished(ctx)
+	return c.turns.running == nil && c.arriving == 0 && c.Sessions.Closing == nil && !c.signalled(ctx) &&
+		workflow.AllHandlersFinished(ctx)
 }
 
 // continueAsNew returns the error that makes Temporal start a new run of the conversation. The caller must not block in
@@ -70,11 +71,12 @@ func (c *conversationRun) continueAsNew(ctx workflow.Context) error {
 		FirstRunID: c.Log.FirstRun(ctx), State: withLastSession(c.Log.Chain), Last: c.last, Refused: c.refused,
 		Waiting: c.turns.waiting, Known: c.turns.known, Latest: c.turns.latest, Ended: c.turns.ended,
 	}}
-	return workflow.NewContinueAsNewErrorWithOptions(ctx, workflow.ContinueAsNewErrorOptions{}, ConversationWorkflow, input)
+	return workflow.NewContinueAsNewErrorWithOptions(ctx, workflow.ContinueAsNewErrorOptions{}, ConversationWorkflow,
+		input)
 }
 
-// withLastSession returns chain with its last session only, and without its events. The field Earlier of the result counts
-// what was dropped.
+// withLastSession returns chain with its last session only, and without its events. The field Earlier of the result
+// counts what was dropped.
 func withLastSession(chain escalation.Chain) escalation.Chain {
 	if left := len(chain.Sessions) - 1; left > 0 {
 		chain.Earlier.Sessions += left

@@ -13,15 +13,16 @@ import (
 	"github.com/claudeops/claudeops/workflows/parts"
 )
 
-// MaxArriving limits the messages that are being stored at the same time. Temporal holds ten updates in flight, and the others are for
-// requests to stop a turn.
+// MaxArriving limits the messages that are being stored at the same time. Temporal holds ten updates in flight, and the
+// others are for requests to stop a turn.
 const MaxArriving = 8
 
 // The types of the application errors of updates.
 const (
 	// ErrorTypeBusy means that the conversation cannot handle the update now.
 	ErrorTypeBusy = "Busy"
-	// ErrorTypeOther means that the message does not belong here: its ID is that of another message, or it must be about another chain.
+	// ErrorTypeOther means that the message does not belong here: its ID is that of another message, or it must be
+	// about another chain.
 	ErrorTypeOther = "Other"
 	// ErrorTypeStopping means that the turn is being stopped already.
 	ErrorTypeStopping = "Stopping"
@@ -56,8 +57,8 @@ type TurnRequest struct {
 	Actor string `json:"actor,omitempty"`
 }
 
-// handle registers the queries and the updates of the conversation. The query for chains lets workers record its sessions
-// again if the records were restored from a backup.
+// handle registers the queries and the updates of the conversation. The query for chains lets workers record its
+// sessions again if the records were restored from a backup.
 func (c *conversationRun) handle(ctx workflow.Context) error {
 	return errors.Join(
 		workflow.SetQueryHandler(ctx, ConversationQuery, c.state),
@@ -88,13 +89,14 @@ func (c *conversationRun) checkMessage(message MessageInput) error {
 	}
 	if len(c.turns.waiting)+c.arriving >= MaxWaitingTurns && c.turns.find(message.MessageID) == nil {
 		return temporal.NewApplicationError(
-			fmt.Sprintf("%d messages wait for an answer already: send it again when some of them have one", MaxWaitingTurns), ErrorTypeBusy)
+			fmt.Sprintf("%d messages wait for an answer already: send it again when some of them have one",
+				MaxWaitingTurns), ErrorTypeBusy)
 	}
 	return nil
 }
 
-// checkRoom returns the reason why no further message is taken by update now, as one sentence. A refused update leaves nothing in the
-// history.
+// checkRoom returns the reason why no further message is taken by update now, as one sentence. A refused update leaves
+// nothing in the history.
 func (c *conversationRun) checkRoom() error {
 	switch {
 	case c.arriving >= MaxArriving:
@@ -102,7 +104,8 @@ func (c *conversationRun) checkRoom() error {
 			fmt.Sprintf("%d messages are being stored already: send it again in a second", c.arriving), ErrorTypeBusy)
 	case c.sent >= 2*MaxTalkUpdates:
 		return temporal.NewApplicationError(
-			fmt.Sprintf("%d messages were sent, also again, while turns run: send it again when the running turn has ended", c.sent),
+			fmt.Sprintf("%d messages were sent, also again, while turns run: send it again when the running turn has "+
+				"ended", c.sent),
 			ErrorTypeBusy)
 	}
 	return nil
@@ -117,7 +120,8 @@ func (c *conversationRun) send(ctx workflow.Context, message MessageInput) (Sent
 	return Sent{turn}, err
 }
 
-// store stores a message, and returns its turn. The caller counts it as arriving. If store returns an error, nothing is stored.
+// store stores a message, and returns its turn. The caller counts it as arriving. If store returns an error, nothing is
+// stored.
 func (c *conversationRun) store(ctx workflow.Context, message escalation.TalkMessage) (int, error) {
 	defer func() { c.arriving-- }()
 	if err := workflow.Await(ctx, func() bool { return c.opened || c.unopened != nil }); err != nil {
@@ -146,7 +150,8 @@ func (c *conversationRun) store(ctx workflow.Context, message escalation.TalkMes
 		c.turns.add(missed, "")
 	}
 	if stored.Other {
-		return 0, temporal.NewNonRetryableApplicationError(fmt.Sprintf("message_id %s belongs to turn %d, which has another text or "+
+		return 0, temporal.NewNonRetryableApplicationError(fmt.Sprintf("message_id %s belongs to turn %d, which has "+
+			"another text or "+
 			"sender: give each message an ID of its own", message.MessageID, stored.Turn), ErrorTypeOther, nil)
 	}
 	pending := escalation.TalkPending{
@@ -161,10 +166,13 @@ func (c *conversationRun) store(ctx workflow.Context, message escalation.TalkMes
 	return stored.Turn, nil
 }
 
-// storeOnce stores a message that the conversation does not know. The records may know it: if the workflow task is lost after the local
-// activity, the message is stored once, because its ID is known. If its sender gives up before it arrives again, the next message tells
-// the conversation of it (Missed). If ctx ends, an attempt that has begun is awaited, because it may store the message.
-func (c *conversationRun) storeOnce(ctx workflow.Context, message escalation.TalkMessage) (stored escalation.TalkStored, err error) {
+// storeOnce stores a message that the conversation does not know. The records may know it: if the workflow task is lost
+// after the local activity, the message is stored once, because its ID is known. If its sender gives up before it
+// arrives again, the next message tells the conversation of it (Missed). If ctx ends, an attempt that has begun is
+// awaited, because it may store the message.
+func (c *conversationRun) storeOnce(
+	ctx workflow.Context, message escalation.TalkMessage,
+) (stored escalation.TalkStored, err error) {
 	var records *activities.Records
 	input := activities.StoreMessageInput{
 		ConversationID: c.Log.Chain.ID, Message: message, After: c.turns.latest, At: workflow.Now(ctx),
@@ -172,7 +180,8 @@ func (c *conversationRun) storeOnce(ctx workflow.Context, message escalation.Tal
 	ctx = parts.WithOpening(ctx, "store a message")
 	local, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	if err = workflow.ExecuteLocalActivity(local, records.StoreMessage, input).Get(local, &stored); err == nil || parts.Permanent(err) {
+	if err = workflow.ExecuteLocalActivity(local, records.StoreMessage, input).Get(local, &stored); err == nil ||
+		parts.Permanent(err) {
 		return stored, err
 	}
 	stored = escalation.TalkStored{}
@@ -187,10 +196,12 @@ func (c *conversationRun) checkAbout(message escalation.TalkMessage) error {
 		return nil
 	case c.about == "":
 		return temporal.NewNonRetryableApplicationError(
-			fmt.Sprintf("this conversation has begun, and not from chain %s: use another name for one about it", message.About),
+			fmt.Sprintf("this conversation has begun, and not from chain %s: use another name for one about it",
+				message.About),
 			ErrorTypeOther, nil)
 	default:
-		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("this conversation is about chain %s, and not about %s: use "+
+		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("this conversation is about chain %s, and not "+
+			"about %s: use "+
 			"another name", c.about, message.About), ErrorTypeOther, nil)
 	}
 }
@@ -212,7 +223,8 @@ func (c *conversationRun) checkStop(request TurnRequest) error {
 		return fmt.Errorf("turn %d has ended, or has not begun", request.Turn)
 	}
 	if turn := c.turnToStop(request); turn.StoppedBy != "" { // a refused update leaves nothing in the history
-		return temporal.NewApplicationError(fmt.Sprintf("turn %d is being stopped already", turn.Turn), ErrorTypeStopping, Sent{turn.Turn})
+		return temporal.NewApplicationError(fmt.Sprintf("turn %d is being stopped already", turn.Turn),
+			ErrorTypeStopping, Sent{turn.Turn})
 	}
 	return nil
 }
@@ -239,8 +251,8 @@ func (c *conversationRun) stopTurn(ctx workflow.Context, request TurnRequest) (S
 	return Sent{turn.Turn}, nil
 }
 
-// receive stores messages and stops turns for clients that send signals, until ctx ends. Such a client gets no answer, so a
-// refusal is an event.
+// receive stores messages and stops turns for clients that send signals, until ctx ends. Such a client gets no answer,
+// so a refusal is an event.
 func (c *conversationRun) receive(ctx workflow.Context) {
 	for workflow.Await(ctx, func() bool { return c.signalled(ctx) }) == nil {
 		parts.ReceiveSignals(workflow.GetSignalChannel(ctx, StopTurn), func(request TurnRequest) {

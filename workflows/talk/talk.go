@@ -23,8 +23,8 @@ const (
 	// SendMessage is the name of both the update and the signal that send a message. The payload of both is an
 	// escalation.TalkMessage. The update returns a Sent at once: the records have the reply when the turn has ended.
 	SendMessage = "send"
-	// StopTurn is the name of both the update and the signal that stop a turn. The payload of both is a TurnRequest with an
-	// actor.
+	// StopTurn is the name of both the update and the signal that stop a turn. The payload of both is a TurnRequest
+	// with an actor.
 	StopTurn = "stop"
 )
 
@@ -32,20 +32,20 @@ const (
 func ConversationWorkflowID(name string) string { return escalation.ConversationPrefix + name }
 
 const (
-	// MaxTalkHistory is the length of the history, in events, from which a conversation continues as new. A turn takes about
-	// 30 events of 10 KB together, so that a run stays below 1 MB.
+	// MaxTalkHistory is the length of the history, in events, from which a conversation continues as new. A turn takes
+	// about 30 events of 10 KB together, so that a run stays below 1 MB.
 	MaxTalkHistory = 1_500
-	// maxTalkHistoryBytes is the size of the history from which a conversation continues as new. The queue can hold long
-	// messages.
+	// maxTalkHistoryBytes is the size of the history from which a conversation continues as new. The queue can hold
+	// long messages.
 	maxTalkHistoryBytes = 512 << 10
-	// settleTime is the time after which a conversation with a long history begins a workflow task of its own, in which no update has
-	// completed.
+	// settleTime is the time after which a conversation with a long history begins a workflow task of its own, in which
+	// no update has completed.
 	settleTime = time.Second
-	// MaxTalkUpdates is the number of messages in one run from which a conversation continues as new. Twice as many are refused: Temporal
-	// accepts 2,000 updates in a run, and a turn must stay stoppable.
+	// MaxTalkUpdates is the number of messages in one run from which a conversation continues as new. Twice as many are
+	// refused: Temporal accepts 2,000 updates in a run, and a turn must stay stoppable.
 	MaxTalkUpdates = 500
-	// idleEnd is the time without messages after which a conversation ends. Chat clients begin many that nobody continues. The records
-	// keep the turns, and the next message begins where the latest answer has left.
+	// idleEnd is the time without messages after which a conversation ends. Chat clients begin many that nobody
+	// continues. The records keep the turns, and the next message begins where the latest answer has left.
 	idleEnd = 7 * 24 * time.Hour
 )
 
@@ -101,15 +101,16 @@ type conversationRun struct {
 	// limit is the length of the history, in events, from which the conversation continues as new.
 	limit int
 	turns *talkTurns
-	// last is the session of the latest answer or, before the first answer, of the chain About; nil if there is none. A turn
-	// continues its conversation, unless the message follows another answer.
+	// last is the session of the latest answer or, before the first answer, of the chain About; nil if there is none. A
+	// turn continues its conversation, unless the message follows another answer.
 	last *escalation.Session
 	// before is the session whose conversation the running turn continues; nil if it begins a new one.
 	before  *escalation.Session
 	refused refusedConversation
 	// about is the chain that the conversation is about; empty if it is about none.
 	about string
-	// opened reports whether the conversation knows what the records have of it. unopened is the reason why it cannot begin.
+	// opened reports whether the conversation knows what the records have of it. unopened is the reason why it cannot
+	// begin.
 	opened   bool
 	unopened error
 	// storing lets one message at a time get its turn, so that turns have the order in which messages arrived.
@@ -122,12 +123,14 @@ type conversationRun struct {
 	interrupt func()
 }
 
-// Conversation answers the messages of a person or a channel, one at a time. It ends if it is cancelled, or if nobody writes for a week.
+// Conversation answers the messages of a person or a channel, one at a time. It ends if it is cancelled, or if nobody
+// writes for a week.
 func Conversation(ctx workflow.Context, input ConversationInput) error {
 	return NewConversation(MaxTalkHistory)(ctx, input)
 }
 
-// NewConversation returns a workflow like Conversation that continues as new from a history of the given length, in events.
+// NewConversation returns a workflow like Conversation that continues as new from a history of the given length, in
+// events.
 func NewConversation(limit int) func(workflow.Context, ConversationInput) error {
 	return func(ctx workflow.Context, input ConversationInput) error {
 		talk, err := setUpConversation(ctx, input, limit)
@@ -203,7 +206,8 @@ func (c *conversationRun) open(ctx workflow.Context) error {
 	var records *activities.Records
 	var opening escalation.TalkOpening
 	input := activities.OpenTalkInput{ConversationID: c.Log.Chain.ID, About: c.input.About}
-	if err := parts.ReadRecords(parts.WithRecords(ctx, "what was said before"), records.OpenTalk, input, &opening); err != nil {
+	if err := parts.ReadRecords(parts.WithRecords(ctx, "what was said before"), records.OpenTalk, input,
+		&opening); err != nil {
 		return err
 	}
 	c.last, c.about = opening.Last, opening.About
@@ -235,7 +239,8 @@ func (c *conversationRun) run(ctx workflow.Context) error {
 	return ctx.Err()
 }
 
-// end records that the turns that wait get no answer, because the conversation was cancelled. A message that is being stored counts.
+// end records that the turns that wait get no answer, because the conversation was cancelled. A message that is being
+// stored counts.
 func (c *conversationRun) end(ctx workflow.Context) {
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()

@@ -23,16 +23,19 @@ func (c *conversationRun) answer(ctx workflow.Context, turn *talkTurn) {
 	c.conclude(ctx, turn, decision, cost)
 }
 
-// refusedConversation is the latest conversation that a session could not continue, and why. Later turns do not try it again.
+// refusedConversation is the latest conversation that a session could not continue, and why. Later turns do not try it
+// again.
 type refusedConversation struct {
 	ID      string `json:"id"`
 	Because string `json:"because,omitempty"`
 }
 
-// converse runs the session of a turn. If that session cannot use the conversation, converse runs one more session, in a new
-// conversation, and at most another one without the earlier turns. It returns how the turn ends, and its cost. The end of ctx stops the
-// session.
-func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decision escalation.TalkDecision, cost escalation.Cost) {
+// converse runs the session of a turn. If that session cannot use the conversation, converse runs one more session, in
+// a new conversation, and at most another one without the earlier turns. It returns how the turn ends, and its cost.
+// The end of ctx stops the session.
+func (c *conversationRun) converse(
+	ctx workflow.Context, turn *talkTurn,
+) (decision escalation.TalkDecision, cost escalation.Cost) {
 	var input escalation.TalkInput
 	before, err := c.precedingSession(ctx, turn)
 	if c.before = before.Parent; c.before != nil {
@@ -45,7 +48,8 @@ func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decisi
 		input.Session.Error = parts.RootMessage(err)
 	} else {
 		tier := c.Policy.For(escalation.TierObserve)
-		before.Window, before.Threshold, before.MaxTokens = c.Sessions.Window(tier), c.Policy.ResumeThreshold, c.Policy.ResumeMaxTokens
+		before.Window, before.Threshold, before.MaxTokens = c.Sessions.Window(tier), c.Policy.ResumeThreshold,
+			c.Policy.ResumeMaxTokens
 		input.Limit = tier
 		if c.before != nil && c.refused.ID != "" && c.refused.ID == c.before.ReportedSessionID {
 			before.Parent, input.LostBecause = c.before.Disown(escalation.Session{}), c.refused.Because
@@ -74,8 +78,8 @@ func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decisi
 	}
 }
 
-// precedingSession returns the session whose conversation a turn continues: that of the answer that the message follows. If that
-// session is no longer recorded, its conversation is lost.
+// precedingSession returns the session whose conversation a turn continues: that of the answer that the message
+// follows. If that session is no longer recorded, its conversation is lost.
 func (c *conversationRun) precedingSession(ctx workflow.Context, turn *talkTurn) (escalation.ContinuityInput, error) {
 	switch {
 	case turn.After == nil:
@@ -85,10 +89,14 @@ func (c *conversationRun) precedingSession(ctx workflow.Context, turn *talkTurn)
 	}
 	var records *activities.Records
 	var session *escalation.Session
-	err := parts.ReadRecords(parts.WithRecords(ctx, fmt.Sprintf("the session of turn %d", *turn.After)), records.ReadAnswerSession,
+	err := parts.ReadRecords(parts.WithRecords(ctx, fmt.Sprintf("the session of turn %d", *turn.After)),
+		records.ReadAnswerSession,
 		activities.TurnInput{ConversationID: c.Log.Chain.ID, Turn: *turn.After}, &session)
 	if session == nil {
-		unknown := &escalation.Session{Unusable: escalation.ReasonTranscriptLost, Report: escalation.Report{ReportedSessionID: "unknown"}}
+		unknown := &escalation.Session{
+			Unusable: escalation.ReasonTranscriptLost,
+			Report:   escalation.Report{ReportedSessionID: "unknown"},
+		}
 		return escalation.ContinuityInput{Parent: unknown}, err
 	}
 	return escalation.ContinuityInput{Parent: session}, err
@@ -111,7 +119,8 @@ func (c *conversationRun) attempt(
 ) (cost escalation.Cost) {
 	input.Refusal, input.Session, input.Replied, input.Unarchived = nil, escalation.Session{}, false, false
 	opening, err := c.admit(ctx, turn, parts.SessionRequest{
-		Tier: escalation.TierObserve, Purpose: escalation.PurposeTalk, Context: choice, Origin: c.origin(choice), Actor: turn.Actor,
+		Tier: escalation.TierObserve, Purpose: escalation.PurposeTalk, Context: choice, Origin: c.origin(choice),
+		Actor: turn.Actor,
 	})
 	switch {
 	case err != nil:
@@ -124,7 +133,8 @@ func (c *conversationRun) attempt(
 	session, result := c.runTalk(ctx, turn, opening.Session, input.Forgets)
 	c.Sessions.Ended(ctx, session)
 	c.Sessions.CloseWithNext(session)
-	input.Session, input.Replied, input.Recalled, input.Unarchived = session, result.Replied, result.Recalled, result.Unarchived
+	input.Session, input.Replied, input.Recalled, input.Unarchived = session, result.Replied, result.Recalled,
+		result.Unarchived
 	if result.Replied {
 		c.last = parts.Brief(session)
 	}
@@ -141,7 +151,9 @@ const (
 )
 
 // admit opens a session. It waits while other conversations answer the same person. The end of ctx ends the wait.
-func (c *conversationRun) admit(ctx workflow.Context, turn *talkTurn, request parts.SessionRequest) (escalation.AdmissionResult, error) {
+func (c *conversationRun) admit(
+	ctx workflow.Context, turn *talkTurn, request parts.SessionRequest,
+) (escalation.AdmissionResult, error) {
 	defer func() { turn.Waits = "" }()
 	for pause := firstAdmissionPause; ; pause = min(2*pause, maxAdmissionPause) {
 		opening, err := c.Sessions.Open(ctx, request)
@@ -165,7 +177,8 @@ func (c *conversationRun) origin(choice escalation.ContinuityChoice) *escalation
 	return c.before
 }
 
-// runTalk runs the agent of a session, and returns the ended session. The argument forgets keeps the earlier turns from a new conversation.
+// runTalk runs the agent of a session, and returns the ended session. The argument forgets keeps the earlier turns from
+// a new conversation.
 func (c *conversationRun) runTalk(
 	ctx workflow.Context, turn *talkTurn, session escalation.Session, forgets bool,
 ) (escalation.Session, activities.RunTalkResult) {
@@ -185,9 +198,11 @@ func (c *conversationRun) runTalk(
 	return ended, result
 }
 
-// conclude records the end of a turn and of its session. If the records refuse it, conclude logs that, and the conversation
-// goes on. Cancelling ctx does not prevent the recording.
-func (c *conversationRun) conclude(ctx workflow.Context, turn *talkTurn, decision escalation.TalkDecision, cost escalation.Cost) {
+// conclude records the end of a turn and of its session. If the records refuse it, conclude logs that, and the
+// conversation goes on. Cancelling ctx does not prevent the recording.
+func (c *conversationRun) conclude(
+	ctx workflow.Context, turn *talkTurn, decision escalation.TalkDecision, cost escalation.Cost,
+) {
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	recording := parts.WithRecords(disconnected, fmt.Sprintf("end of turn %d: %s", turn.Turn, decision.State))
@@ -198,7 +213,8 @@ func (c *conversationRun) conclude(ctx workflow.Context, turn *talkTurn, decisio
 	ended := workflow.ExecuteActivity(recording, records.EndTurn, activities.EndTurnInput{
 		TurnInput: activities.TurnInput{ConversationID: c.Log.Chain.ID, Turn: turn.Turn},
 		End: escalation.TalkEnd{
-			State: decision.State, Note: decision.Note, Failure: decision.Failure, Cost: cost, EndedAt: workflow.Now(ctx),
+			State: decision.State, Note: decision.Note, Failure: decision.Failure, Cost: cost,
+			EndedAt: workflow.Now(ctx),
 		},
 	})
 	for _, err := range []error{c.Sessions.Flush(ctx), ended.Get(recording, nil)} {

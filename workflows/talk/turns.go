@@ -65,7 +65,8 @@ func (t *talkTurns) add(pending escalation.TalkPending, digest string) {
 	if known {
 		return
 	}
-	at, _ := slices.BinarySearchFunc(t.waiting, pending.Turn, func(turn talkTurn, number int) int { return cmp.Compare(turn.Turn, number) })
+	at, _ := slices.BinarySearchFunc(t.waiting, pending.Turn,
+		func(turn talkTurn, number int) int { return cmp.Compare(turn.Turn, number) })
 	t.waiting = slices.Insert(t.waiting, at, talkTurn{TalkPending: pending})
 }
 

@@ -126,7 +126,8 @@ func headOf(path string) string {
 // elf.NewFile, which reads the whole table of sections.
 func loaderOf(head string) []string {
 	const interp = uint32(elf.PT_INTERP)
-	if len(head) < elf.EI_NIDENT || !strings.HasPrefix(head, elf.ELFMAG) || elf.Class(head[elf.EI_CLASS]) != elf.ELFCLASS64 {
+	if len(head) < elf.EI_NIDENT || !strings.HasPrefix(head, elf.ELFMAG) ||
+		elf.Class(head[elf.EI_CLASS]) != elf.ELFCLASS64 {
 		return nil
 	}
 	order := binary.ByteOrder(binary.LittleEndian)
@@ -143,7 +144,8 @@ func loaderOf(head string) []string {
 		if at > uint64(len(head)) || binary.Read(strings.NewReader(head[at:]), order, &program) != nil {
 			return nil
 		}
-		if program.Type == interp && program.Off <= uint64(len(head)) && program.Filesz <= uint64(len(head))-program.Off {
+		if program.Type == interp && program.Off <= uint64(len(head)) &&
+			program.Filesz <= uint64(len(head))-program.Off {
 			path, _, _ := bytes.Cut([]byte(head[program.Off:program.Off+program.Filesz]), []byte{0})
 			return []string{string(path)}
 		}

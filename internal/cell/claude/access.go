@@ -89,7 +89,8 @@ func customHeaders(environ []string) http.Header {
 // withheld lists the variables that are for the worker's own connection to the API. An invocation with an Endpoint gets
 // neither these variables nor the credentials.
 var withheld = []string{
-	"ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_CLIENT_CERT", "CLAUDE_CODE_CLIENT_KEY", "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE",
+	"ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_CLIENT_CERT", "CLAUDE_CODE_CLIENT_KEY",
+	"CLAUDE_CODE_CLIENT_KEY_PASSPHRASE",
 }
 
 // redirect changes the environment variables so that the CLI calls the endpoint with the endpoint's key. It removes all

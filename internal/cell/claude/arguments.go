@@ -45,8 +45,8 @@ func denyByDefault(i Invocation) []string {
 	return args
 }
 
-// conversation returns the flags for the conversation that the CLI writes (SessionID), and for the conversation that the CLI
-// continues (Resume).
+// conversation returns the flags for the conversation that the CLI writes (SessionID), and for the conversation that
+// the CLI continues (Resume).
 func conversation(i Invocation) []string {
 	switch i.Resume {
 	case "":
@@ -78,7 +78,8 @@ func task(i Invocation) []string {
 
 // settings returns all settings of the CLI for an invocation, as JSON.
 func (c *CLI) settings(guard *Guard) (string, error) {
-	settings := map[string]any{"cleanupPeriodDays": c.options.RetentionDays} // the CLI deletes older transcripts at its start
+	// the CLI deletes older transcripts at its start
+	settings := map[string]any{"cleanupPeriodDays": c.options.RetentionDays}
 	if guard != nil {
 		maps.Copy(settings, guard.Settings)
 	}

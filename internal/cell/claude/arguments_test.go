@@ -50,8 +50,8 @@ func cliOf(text string) *CLI {
 	return &CLI{path: "/opt/claude", version: number, profile: profileOf(number), options: Options{}.withDefaults()}
 }
 
-// TestArguments compares the arguments for every way to start a conversation, on both versions, with golden files that have
-// one argument per line.
+// TestArguments compares the arguments for every way to start a conversation, on both versions, with golden files that
+// have one argument per line.
 func TestArguments(t *testing.T) {
 	t.Parallel()
 	resuming := func(id string, i Invocation) Invocation {

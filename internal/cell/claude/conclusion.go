@@ -7,14 +7,16 @@ import (
 	"os"
 )
 
-// Conclusion is the structured output with which a session has ended, by its transcript, and what its own messages have used.
+// Conclusion is the structured output with which a session has ended, by its transcript, and what its own messages have
+// used.
 type Conclusion struct {
 	// Output is the input of the last call of StructuredOutput. Its secrets are not masked.
 	Output json.RawMessage
-	// Calls lists the IDs of the session's own calls that have succeeded or have no result, without those of StructuredOutput.
+	// Calls lists the IDs of the session's own calls that have succeeded or have no result, without those of
+	// StructuredOutput.
 	Calls []string
-	// Turns counts the session's own answers of the model, and Tokens adds up what they have used. ContextTokens is the size of the
-	// conversation after the last one.
+	// Turns counts the session's own answers of the model, and Tokens adds up what they have used. ContextTokens is the
+	// size of the conversation after the last one.
 	Turns         int
 	Tokens        Tokens
 	ContextTokens int
@@ -22,13 +24,14 @@ type Conclusion struct {
 	CostUSD float64
 }
 
-// ReadConclusion returns the conclusion of a session by its transcript; nil if the session has not given its structured output. What the
-// session has inherited from its parent does not count: parent is the path of the parent's transcript, or empty if there is none. The
-// files must not be those that an agent can replace.
+// ReadConclusion returns the conclusion of a session by its transcript; nil if the session has not given its structured
+// output. What the session has inherited from its parent does not count: parent is the path of the parent's transcript,
+// or empty if there is none. The files must not be those that an agent can replace.
 func ReadConclusion(path, parent string) (*Conclusion, error) {
 	inherited := map[string]bool{}
 	if parent != "" {
-		if err := readTranscript(parent, func(message TranscriptMessage) { inherited[message.UUID] = true }); err != nil {
+		if err := readTranscript(parent,
+			func(message TranscriptMessage) { inherited[message.UUID] = true }); err != nil {
 			return nil, err
 		}
 	}
@@ -58,7 +61,8 @@ func readTranscript(path string, each func(TranscriptMessage)) error {
 type conclusionReader struct {
 	// call is the latest call of StructuredOutput; nil if something has happened since.
 	call *TranscriptCall
-	// answers holds the answers of the model by their IDs. The CLI writes an answer in several lines. The last line has the final usage.
+	// answers holds the answers of the model by their IDs. The CLI writes an answer in several lines. The last line has
+	// the final usage.
 	answers map[string]TranscriptMessage
 	last    TranscriptMessage
 	// calls and failed hold IDs of calls, without those of StructuredOutput.
@@ -91,7 +95,8 @@ func (r *conclusionReader) add(message TranscriptMessage) {
 func (r *conclusionReader) conclusion() *Conclusion {
 	last := r.last.Tokens
 	found := &Conclusion{
-		Output: r.call.Input, Turns: len(r.answers), ContextTokens: last.Input + last.CacheRead + last.CacheCreation + last.Output,
+		Output: r.call.Input, Turns: len(r.answers), ContextTokens: last.Input + last.CacheRead + last.CacheCreation +
+			last.Output,
 	}
 	for _, id := range r.calls {
 		if !r.failed[id] {

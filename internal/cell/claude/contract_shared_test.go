@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// checkForkElsewhere resumes a conversation in another working directory, then in a third one, and then in the first one
-// again. Each time, the transcript is copied to where the CLI looks for it in that directory, as a worker does.
+// checkForkElsewhere resumes a conversation in another working directory, then in a third one, and then in the first
+// one again. Each time, the transcript is copied to where the CLI looks for it in that directory, as a worker does.
 func checkForkElsewhere(t *testing.T, b *bench) {
 	parent := b.invocation("tell me about the first tier")
 	parent.AllowedTools = []string{"Bash(pwd)"}

@@ -631,7 +631,8 @@ func checkHostileDirectory(t *testing.T, b *bench) {
 	require.Equal(t, []string{"Bash"}, request.Tools)
 }
 
-// ownTexts returns the texts of a fork's messages that are not its parent's. A fork repeats its parent's with the same UUIDs.
+// ownTexts returns the texts of a fork's messages that are not its parent's. A fork repeats its parent's with the same
+// UUIDs.
 func ownTexts(t *testing.T, parent, fork []byte) (texts []string) {
 	t.Helper()
 	inherited := map[string]bool{}

@@ -69,8 +69,8 @@ func newPrices() priceList {
 	return prices
 }
 
-// of returns the prices of a model. These are the prices in the first row with the longest prefix that matches the model's
-// name. If no row matches, it returns the prices for unlisted models.
+// of returns the prices of a model. These are the prices in the first row with the longest prefix that matches the
+// model's name. If no row matches, it returns the prices for unlisted models.
 func (l priceList) of(model string) price {
 	if start := strings.Index(model, "claude-"); start > 0 {
 		model = model[start:]
@@ -96,9 +96,10 @@ func (l priceList) estimate(model string, u usage) float64 {
 	return perMillion/1e6 + webSearchUSD*float64(u.ServerTools.WebSearches)
 }
 
-// EstimateUSD returns the list price of tokens of a model in US dollars, and the name by which the list knows the model. An alias such as
-// "haiku" stands for models of several prices: the dearest of those that have the alias in the name of a current version counts. Tokens
-// written to the cache are priced as if it kept them for five minutes. If no price is known, EstimateUSD returns false.
+// EstimateUSD returns the list price of tokens of a model in US dollars, and the name by which the list knows the
+// model. An alias such as "haiku" stands for models of several prices: the dearest of those that have the alias in the
+// name of a current version counts. Tokens written to the cache are priced as if it kept them for five minutes. If no
+// price is known, EstimateUSD returns false.
 func EstimateUSD(model string, tokens Tokens) (usd float64, name string, known bool) {
 	var found price
 	for _, p := range newPrices().rows {
@@ -124,8 +125,8 @@ func (l priceList) sum(calls []*apiCall) float64 {
 
 // cost returns the cost of the invocation in US dollars, without earlier invocations of the same conversation. The
 // argument resumed reports whether there were earlier ones. It estimates the calls after the last result. If no result
-// reports a cost, it estimates all calls. The second result reports whether any part is an estimate. The cost of a model
-// without a known price is one, whoever reports it.
+// reports a cost, it estimates all calls. The second result reports whether any part is an estimate. The cost of a
+// model without a known price is one, whoever reports it.
 func (a *accumulator) cost(prices priceList, resumed bool) (usd float64, estimated bool) {
 	reported, known := ownCost(a.results, resumed)
 	unreported := a.usage.calls
@@ -135,8 +136,8 @@ func (a *accumulator) cost(prices priceList, resumed bool) (usd float64, estimat
 	return reported + prices.sum(unreported), len(unreported) > 0 || a.unlistedModel() != ""
 }
 
-// unlistedModel returns a model of this invocation that no price list has; "" if there is none. The CLI takes the price of another
-// model for it, and says nothing.
+// unlistedModel returns a model of this invocation that no price list has; "" if there is none. The CLI takes the price
+// of another model for it, and says nothing.
 func (a *accumulator) unlistedModel() string {
 	for _, call := range a.usage.calls {
 		if !Listed(call.model) {

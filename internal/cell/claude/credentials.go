@@ -14,8 +14,8 @@ import (
 var credentialVariables = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}
 
 // Credentials returns the place where the CLI finds its credentials: the name of a variable, or a file in the CLI's own
-// directory. A cloud provider that is switched on comes before all others, as for the CLI. Credentials returns false if there are
-// no credentials. It does not return their values, and does not check whether they are valid.
+// directory. A cloud provider that is switched on comes before all others, as for the CLI. Credentials returns false if
+// there are no credentials. It does not return their values, and does not check whether they are valid.
 //
 // Without a directory of its own the CLI uses the login of the user. Credentials then always returns true, because that
 // login can be in the system's keychain.
@@ -56,8 +56,9 @@ func loginFile(configDir string) (path string, found bool) {
 // notLoggedIn is the status of a CLI that has not called the API, because it has no credentials.
 const notLoggedIn = -1
 
-// AccessProblem says in one sentence why the API refuses the CLI with the given HTTP status, as far as the settings show it, and what to
-// do. With the status 0 it says only what the settings show without a call: "" means that they show nothing.
+// AccessProblem says in one sentence why the API refuses the CLI with the given HTTP status, as far as the settings
+// show it, and what to do. With the status 0 it says only what the settings show without a call: "" means that they
+// show nothing.
 func AccessProblem(options Options, status int) string {
 	where, found := Credentials(options)
 	switch {
@@ -75,7 +76,8 @@ func AccessProblem(options Options, status int) string {
 	case slices.Contains(credentialVariables, where):
 		return fmt.Sprintf("the model's API refuses the credentials in %s (%d): correct the variable", where, status)
 	default:
-		return fmt.Sprintf("the model's API refuses %s (%d): log in again with claude, or set ANTHROPIC_API_KEY", where, status)
+		return fmt.Sprintf("the model's API refuses %s (%d): log in again with claude, or set ANTHROPIC_API_KEY",
+			where, status)
 	}
 }
 
@@ -83,7 +85,8 @@ func AccessProblem(options Options, status int) string {
 func AddressProblem(environ []string) string {
 	address := lookupVariable(environ, "ANTHROPIC_BASE_URL")
 	if path := strings.TrimRight(address, "/"); strings.HasSuffix(path, "/v1") {
-		return fmt.Sprintf("ANTHROPIC_BASE_URL is %q, and the CLI itself adds /v1: set it to %q", address, strings.TrimSuffix(path, "/v1"))
+		return fmt.Sprintf("ANTHROPIC_BASE_URL is %q, and the CLI itself adds /v1: set it to %q", address,
+			strings.TrimSuffix(path, "/v1"))
 	}
 	return ""
 }

@@ -127,8 +127,9 @@ func gitSettings(more ...[2]string) map[string]string {
 		{"core.hooksPath", "/dev/null"},
 	}, more...)
 	variables := map[string]string{
-		"GIT_CONFIG_COUNT":       strconv.Itoa(len(settings)),
-		"GIT_NO_REPLACE_OBJECTS": "1", // a reviewer must see what a push would send, not what refs/replace names instead
+		"GIT_CONFIG_COUNT": strconv.Itoa(len(settings)),
+		// a reviewer must see what a push would send, not what refs/replace names instead
+		"GIT_NO_REPLACE_OBJECTS": "1",
 	}
 	for i, setting := range settings {
 		variables["GIT_CONFIG_KEY_"+strconv.Itoa(i)] = setting[0]
@@ -145,7 +146,8 @@ func (c *CLI) environment(i Invocation) []string {
 	allowed := c.allowList()
 	for _, variable := range c.options.Environ {
 		name, value, _ := strings.Cut(variable, "=")
-		if !isTelemetrySecret(name) && slices.ContainsFunc(allowed, func(pattern string) bool { return matchesName(pattern, name) }) {
+		if !isTelemetrySecret(name) && slices.ContainsFunc(allowed,
+			func(pattern string) bool { return matchesName(pattern, name) }) {
 			variables[name] = value
 		}
 	}
@@ -193,7 +195,8 @@ func withoutProviders(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
 		return slices.ContainsFunc(providers(), func(p provider) bool {
-			return name == p.enabledBy || slices.ContainsFunc(p.names, func(pattern string) bool { return matchesName(pattern, name) })
+			return name == p.enabledBy || slices.ContainsFunc(p.names,
+				func(pattern string) bool { return matchesName(pattern, name) })
 		})
 	})
 }

@@ -14,14 +14,16 @@ type ErrorKind string
 
 // The kinds of errors. After an error of any kind, assume that the agent has possibly acted already.
 const (
-	KindInvalid            ErrorKind = "invalid_invocation"   // rejected before start: the Invocation itself is wrong
-	KindNotStarted         ErrorKind = "not_started"          // the executable could not be started
-	KindUsage              ErrorKind = "usage"                // the CLI rejected its arguments
-	KindNoConversation     ErrorKind = "no_conversation"      // the conversation to resume does not exist here
-	KindSessionInUse       ErrorKind = "session_in_use"       // the id for the new conversation is taken
-	KindPromptTooLong      ErrorKind = "prompt_too_long"      // the conversation no longer fits the model's window
-	KindAuth               ErrorKind = "auth"                 // the API refused the credentials or the account, or there are none
-	KindUnavailable        ErrorKind = "unavailable"          // the API was overloaded, rate limited, failing or unreachable
+	KindInvalid        ErrorKind = "invalid_invocation" // rejected before start: the Invocation itself is wrong
+	KindNotStarted     ErrorKind = "not_started"        // the executable could not be started
+	KindUsage          ErrorKind = "usage"              // the CLI rejected its arguments
+	KindNoConversation ErrorKind = "no_conversation"    // the conversation to resume does not exist here
+	KindSessionInUse   ErrorKind = "session_in_use"     // the id for the new conversation is taken
+	KindPromptTooLong  ErrorKind = "prompt_too_long"    // the conversation no longer fits the model's window
+	// KindAuth: the API refused the credentials or the account, or there are none
+	KindAuth ErrorKind = "auth"
+	// KindUnavailable: the API was overloaded, rate limited, failing or unreachable
+	KindUnavailable        ErrorKind = "unavailable"
 	KindLimited            ErrorKind = "limited"              // a subscription's limit is used up until Error.Until
 	KindRequest            ErrorKind = "request"              // the API refused the request (any other 4xx)
 	KindRefused            ErrorKind = "refused"              // the model, or a safeguard of it, refused to answer
@@ -31,12 +33,13 @@ const (
 	KindSchemaNotMet       ErrorKind = "schema_not_met"       // no output of the agent met Invocation.Schema
 	KindNoStructuredOutput ErrorKind = "no_structured_output" // the run succeeded, but without structured output
 	KindTimedOut           ErrorKind = "timed_out"            // the run exceeded Limits.Wall
-	KindStalled            ErrorKind = "stalled"              // the CLI printed nothing for Limits.FirstByte or Limits.Idle
-	KindStopped            ErrorKind = "stopped"              // the caller's context ended
-	KindMalformed          ErrorKind = "malformed"            // no result, or a success without a call of the model
-	KindDiskFull           ErrorKind = "disk_full"            // the CLI's output was lost, because the disk is full
-	KindOutputTooLong      ErrorKind = "output_too_long"      // the CLI was stopped, because it printed too much
-	KindFailed             ErrorKind = "failed"               // the CLI reported a failure of another kind
+	// KindStalled: the CLI printed nothing for Limits.FirstByte or Limits.Idle
+	KindStalled       ErrorKind = "stalled"
+	KindStopped       ErrorKind = "stopped"         // the caller's context ended
+	KindMalformed     ErrorKind = "malformed"       // no result, or a success without a call of the model
+	KindDiskFull      ErrorKind = "disk_full"       // the CLI's output was lost, because the disk is full
+	KindOutputTooLong ErrorKind = "output_too_long" // the CLI was stopped, because it printed too much
+	KindFailed        ErrorKind = "failed"          // the CLI reported a failure of another kind
 )
 
 // Error describes a failed run.

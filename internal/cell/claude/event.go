@@ -284,8 +284,8 @@ func boundedNumber(text []byte, limit float64) float64 {
 	return number
 }
 
-// decode reads line into target. It skips fields of an unexpected type and keeps the others. It returns false if line is
-// not JSON.
+// decode reads line into target. It skips fields of an unexpected type and keeps the others. It returns false if line
+// is not JSON.
 func decode(line []byte, target any) bool {
 	err := json.Unmarshal(line, target)
 	var mismatch *json.UnmarshalTypeError

@@ -50,7 +50,8 @@ type Invocation struct {
 	// Sandbox restricts the CLI and all processes that it starts; nil means no restriction. This package adds the files
 	// and directories that the CLI itself must read and write.
 	Sandbox *Sandbox
-	// API is the endpoint of the model's API. If it is nil, the CLI uses the address and credentials of Options.Environ.
+	// API is the endpoint of the model's API. If it is nil, the CLI uses the address and credentials of
+	// Options.Environ.
 	API *Endpoint
 	// Guard makes the CLI ask for permission before every tool call. If Guard is nil, the permission rules decide, and
 	// the CLI asks for no permission.
@@ -67,8 +68,8 @@ type Guard struct {
 	Started func(Tree)
 }
 
-// Endpoint is an address of the model's API, and a key for it. The address and the key replace the address and the credentials
-// in Options.Environ. With an Endpoint, no variable of the invocation contains the replaced credentials.
+// Endpoint is an address of the model's API, and a key for it. The address and the key replace the address and the
+// credentials in Options.Environ. With an Endpoint, no variable of the invocation contains the replaced credentials.
 type Endpoint struct {
 	URL string
 	Key string

@@ -60,18 +60,26 @@ func (r *run) judgeStop(cause error) finding {
 	limits := r.invocation.Limits
 	switch {
 	case errors.Is(cause, errWall) && r.unanswered():
-		message := fmt.Sprintf("claude was stopped after %s: the model's provider did not answer%s", limits.Wall, r.meanwhile())
+		message := fmt.Sprintf("claude was stopped after %s: the model's provider did not answer%s", limits.Wall,
+			r.meanwhile())
 		return finding{KindStalled, message, cause}
 	case errors.Is(cause, errWall):
-		return finding{KindTimedOut, fmt.Sprintf("claude was stopped: it ran for its whole time limit of %s", limits.Wall), cause}
+		return finding{KindTimedOut, fmt.Sprintf("claude was stopped: it ran for its whole time limit of %s",
+			limits.Wall), cause}
 	case errors.Is(cause, errFirstByte):
-		return finding{KindStalled, fmt.Sprintf("claude was stopped: it printed nothing in its first %s", limits.FirstByte), cause}
+		return finding{KindStalled, fmt.Sprintf("claude was stopped: it printed nothing in its first %s",
+			limits.FirstByte), cause}
 	case errors.Is(cause, errIdle):
-		return finding{KindStalled, fmt.Sprintf("claude was stopped: it printed nothing for %s%s", limits.Idle, r.meanwhile()), cause}
+		return finding{KindStalled, fmt.Sprintf("claude was stopped: it printed nothing for %s%s", limits.Idle,
+			r.meanwhile()), cause}
 	case errors.Is(cause, errLogin):
-		return finding{KindAuth, r.explainAccess(r.acc.apiStatus, "the API refused the credentials again and again"), cause}
+		return finding{
+			KindAuth, r.explainAccess(r.acc.apiStatus, "the API refused the credentials again and again"),
+			cause,
+		}
 	case errors.Is(cause, errFlood):
-		return finding{KindOutputTooLong, fmt.Sprintf("claude was stopped: it printed more than %d bytes", r.cli.bounds.output), cause}
+		return finding{KindOutputTooLong, fmt.Sprintf("claude was stopped: it printed more than %d bytes",
+			r.cli.bounds.output), cause}
 	case errors.Is(cause, errLongLine):
 		message := fmt.Sprintf("claude was stopped: it printed a line of more than %d bytes", r.cli.bounds.line)
 		return finding{KindOutputTooLong, message, cause}
@@ -146,7 +154,8 @@ func (r *run) judgeResult(last *resultLine, exit process.Exit) finding {
 	case exit.Code != 0:
 		return finding{kind: KindFailed, message: fmt.Sprintf("claude reported success but ended with %s", exit)}
 	case last.Turns < 1:
-		return finding{kind: KindMalformed, message: "claude reported success without having asked the model: " + r.explain(last)}
+		return finding{kind: KindMalformed, message: "claude reported success without having asked the model: " +
+			r.explain(last)}
 	case r.invocation.Schema != "" && !r.hasStructured():
 		return finding{kind: KindNoStructuredOutput, message: "the agent ended without giving its structured output"}
 	}
@@ -171,19 +180,23 @@ func (r *run) judgeFailure(last *resultLine) finding {
 	case last.Subtype == resultMaxBudget:
 		return finding{kind: KindBudget, message: "the agent used up its budget: " + explanation}
 	case last.Subtype == resultSchemaNotMet:
-		return finding{kind: KindSchemaNotMet, message: "the agent's structured output never met its schema: " + explanation}
+		return finding{kind: KindSchemaNotMet, message: "the agent's structured output never met its schema: " +
+			explanation}
 	case last.TerminalReason == reasonPromptTooLong, r.acc.apiError == classAnswerTooLong && r.acc.cut == cutByWindow:
-		return finding{kind: KindPromptTooLong, message: "the conversation no longer fits the model's window: " + explanation}
+		return finding{kind: KindPromptTooLong, message: "the conversation no longer fits the model's window: " +
+			explanation}
 	case last.StopReason == stopRefusal:
 		return finding{kind: KindRefused, message: r.refusal(explanation)}
 	case r.acc.apiError == classAnswerTooLong:
-		return finding{kind: KindAnswerTooLong, message: "the answer was longer than the model may write: " + explanation}
+		return finding{kind: KindAnswerTooLong, message: "the answer was longer than the model may write: " +
+			explanation}
 	case strings.Contains(explanation, noConversationText):
 		return finding{kind: KindNoConversation, message: explanation}
 	}
 	status := int(last.APIStatus)
 	switch kind := apiFailure(status, r.acc.apiError); {
-	case r.acc.limit != nil && (status == http.StatusTooManyRequests || status == 0 && r.acc.apiError == classRateLimit):
+	case r.acc.limit != nil && (status == http.StatusTooManyRequests ||
+		status == 0 && r.acc.apiError == classRateLimit):
 		return finding{kind: KindLimited, message: "a limit of the account is used up: " + explanation}
 	case kind == KindAuth:
 		return finding{kind: kind, message: r.explainAccess(status, explanation)}
@@ -215,12 +228,14 @@ func (r *run) explainAccess(status int, explanation string) string {
 	return AccessProblem(r.cli.options, cmp.Or(status, notLoggedIn)) + ": " + explanation
 }
 
-// explainNotFound returns the message about an address or a model that the API does not have. The CLI always blames the model.
+// explainNotFound returns the message about an address or a model that the API does not have. The CLI always blames the
+// model.
 func (r *run) explainNotFound(explanation string) string {
 	if problem := AddressProblem(r.cli.options.Environ); problem != "" {
 		return problem + ": " + explanation
 	}
-	return fmt.Sprintf("the API has no model %q for this account, or ANTHROPIC_BASE_URL is wrong: %s", r.invocation.Model, explanation)
+	return fmt.Sprintf("the API has no model %q for this account, or ANTHROPIC_BASE_URL is wrong: %s",
+		r.invocation.Model, explanation)
 }
 
 // apiFailure returns the kind of a failed API call. It uses the HTTP status or, without a status, the CLI's own
@@ -233,7 +248,8 @@ func apiFailure(status int, class apiErrorClass) ErrorKind {
 		return KindAuth
 	case status == http.StatusRequestEntityTooLarge:
 		return KindPromptTooLong
-	case status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
+	case status == http.StatusRequestTimeout, status == http.StatusTooManyRequests,
+		status >= http.StatusInternalServerError:
 		return KindUnavailable
 	case status >= http.StatusBadRequest:
 		return KindRequest

@@ -185,7 +185,8 @@ func TestErrorsHoldNoCredentialsAndNoFlood(t *testing.T) {
 	require.NotContains(t, r.judge(process.Exit{Code: 1}, nil).Message, secret)
 }
 
-// TestAccessProblem checks what people are told about credentials and the address of the API: which variable or file, and what to do.
+// TestAccessProblem checks what people are told about credentials and the address of the API: which variable or file,
+// and what to do.
 func TestAccessProblem(t *testing.T) {
 	t.Parallel()
 	login := t.TempDir()

@@ -14,7 +14,8 @@ import (
 // the fork's own session ID, and more fields beside them. It leaves out lines about itself, calls without a result and
 // messages that the conversation has left behind.
 type Lineage struct {
-	// order lists the lines as they were read. places has the place of each UUID in it; if a UUID occurs twice, the later one.
+	// order lists the lines as they were read. places has the place of each UUID in it; if a UUID occurs twice, the
+	// later one.
 	order  []*lineageLine
 	places map[string]int
 	// last is the UUID of the last message.
@@ -47,16 +48,17 @@ type lineageLine struct {
 	summary bool
 }
 
-// NewLineage returns an empty Lineage. Decoding a line is costly. So Add takes a line from the lineage known if that has the same line
-// with the same outline. The caller must not change known any more; it is nil if there is none.
+// NewLineage returns an empty Lineage. Decoding a line is costly. So Add takes a line from the lineage known if that
+// has the same line with the same outline. The caller must not change known any more; it is nil if there is none.
 func NewLineage(known *Lineage) *Lineage {
 	size := 0
 	if known != nil {
 		size = len(known.order) + 16 // a turn adds a few lines
 	}
 	return &Lineage{
-		places: make(map[string]int, size), order: make([]*lineageLine, 0, size), outlines: make(map[outline]*lineageLine, size),
-		results: map[string]bool{}, forked: map[string]bool{}, known: known,
+		places: make(map[string]int, size), order: make([]*lineageLine, 0, size),
+		outlines: make(map[outline]*lineageLine, size), results: map[string]bool{}, forked: map[string]bool{},
+		known: known,
 	}
 }
 
@@ -228,7 +230,8 @@ func (l *Lineage) latest(at int) int {
 	return l.places[l.order[at].uuid]
 }
 
-// Within reports whether the parent has all lines of l. Then the CLI had not finished the fork, or nothing was said in it.
+// Within reports whether the parent has all lines of l. Then the CLI had not finished the fork, or nothing was said in
+// it.
 func (l *Lineage) Within(parent *Lineage) bool {
 	for id, at := range l.places {
 		in, found := parent.places[id]

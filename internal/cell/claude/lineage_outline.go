@@ -6,9 +6,9 @@ import (
 	"encoding/binary"
 )
 
-// outline is a digest of a line without the two values that a fork replaces: the name of the session and in some versions the ID
-// of a prompt. It is much cheaper than decoding the line. If a decoded line has a fixed outline (see fixesOutline), all lines with this
-// outline are decoded to the same, each in its own session.
+// outline is a digest of a line without the two values that a fork replaces: the name of the session and in some
+// versions the ID of a prompt. It is much cheaper than decoding the line. If a decoded line has a fixed outline (see
+// fixesOutline), all lines with this outline are decoded to the same, each in its own session.
 type outline [sha256.Size]byte
 
 const (
@@ -17,7 +17,8 @@ const (
 	promptLength = 36
 )
 
-// outliner makes outlines. It keeps the memory for the text of which an outline is the digest, and the ID of the latest session.
+// outliner makes outlines. It keeps the memory for the text of which an outline is the digest, and the ID of the latest
+// session.
 type outliner struct{ text, sessionID []byte }
 
 // outline returns the outline of a line in a session. What is left out and where is part of the digest.
@@ -46,8 +47,8 @@ func (o *outliner) outline(line []byte, sessionID string) outline {
 	return sha256.Sum256(o.text)
 }
 
-// promptIn returns the place of the first ID of a prompt in a line; -1 if there is none. Any other text of hexadecimal digits and hyphens,
-// in its place, makes no other difference to the line.
+// promptIn returns the place of the first ID of a prompt in a line; -1 if there is none. Any other text of hexadecimal
+// digits and hyphens, in its place, makes no other difference to the line.
 func promptIn(line []byte) int {
 	key := bytes.Index(line, []byte(promptKey))
 	if key < 0 {
@@ -61,7 +62,8 @@ func promptIn(line []byte) int {
 	return at
 }
 
-// fixesOutline reports whether the line was decoded from nothing that its outline leaves out, except the name of the session.
+// fixesOutline reports whether the line was decoded from nothing that its outline leaves out, except the name of the
+// session.
 func (i inheritable) fixesOutline(line []byte, sessionID string) bool {
 	names := 0
 	if i.SessionID != nil {

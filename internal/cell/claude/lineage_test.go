@@ -71,7 +71,8 @@ func drawLine(t *rapid.T) drawnLine {
 	return rapid.Permutation(line).Draw(t, "order")
 }
 
-// TestLineageWithAnotherPart takes a line from a parent that differs in one part. It tries all pairs of choices for each part.
+// TestLineageWithAnotherPart takes a line from a parent that differs in one part. It tries all pairs of choices for
+// each part.
 func TestLineageWithAnotherPart(t *testing.T) {
 	t.Parallel()
 	var usual drawnLine
@@ -95,8 +96,8 @@ func TestLineageWithAnotherPart(t *testing.T) {
 	require.Positive(t, taken)
 }
 
-// requireSameLineage checks that the lineage of a fork is the same whether its lines are decoded or taken from the parent. It returns the
-// number of those that were taken.
+// requireSameLineage checks that the lineage of a fork is the same whether its lines are decoded or taken from the
+// parent. It returns the number of those that were taken.
 func requireSameLineage(t require.TestingT, parent *Lineage, lines ...[]byte) (taken int) {
 	plain, quick := NewLineage(nil), NewLineage(parent)
 	for _, line := range lines {
@@ -115,8 +116,8 @@ func requireSameLineage(t require.TestingT, parent *Lineage, lines ...[]byte) (t
 	return taken
 }
 
-// TestLineageWithKnownLines checks that a lineage is the same whether its lines are decoded or taken from another lineage. The fork has
-// lines of its parent, each with at most one other part.
+// TestLineageWithKnownLines checks that a lineage is the same whether its lines are decoded or taken from another
+// lineage. The fork has lines of its parent, each with at most one other part.
 func TestLineageWithKnownLines(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -137,8 +138,8 @@ func TestLineageWithKnownLines(t *testing.T) {
 	})
 }
 
-// TestForksAreNotDecoded checks with recorded conversations that a fork of a fork keeps the outlines of the first one's lines, so that
-// none is decoded again.
+// TestForksAreNotDecoded checks with recorded conversations that a fork of a fork keeps the outlines of the first one's
+// lines, so that none is decoded again.
 func TestForksAreNotDecoded(t *testing.T) {
 	t.Parallel()
 	for _, version := range measured() {

@@ -121,7 +121,8 @@ func lookUp(name, searchPath string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", notStarted("no executable called %s on the PATH; install the Claude Code CLI, or set CLAUDEOPS_CLAUDE to its path", name)
+	return "", notStarted("no executable called %s on the PATH; install the Claude Code CLI, or set CLAUDEOPS_CLAUDE "+
+		"to its path", name)
 }
 
 // executable returns nil if path is a file that can be executed.

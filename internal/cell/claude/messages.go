@@ -16,7 +16,8 @@ type TranscriptMessage struct {
 	// At is the time of the message by the CLI's clock; zero if the line has none.
 	At   time.Time
 	Role TranscriptRole
-	// ID is the API's ID of the assistant's message, which all its lines share. Model and Tokens belong to that message.
+	// ID is the API's ID of the assistant's message, which all its lines share. Model and Tokens belong to that
+	// message.
 	ID     string
 	Model  string
 	Tokens Tokens
@@ -57,11 +58,12 @@ type TranscriptResult struct {
 	IsError bool
 }
 
-// maxMessageLine limits a line of a transcript, because a line is held in memory. Lines of the CLI can have some megabytes.
+// maxMessageLine limits a line of a transcript, because a line is held in memory. Lines of the CLI can have some
+// megabytes.
 const maxMessageLine = 32 << 20
 
-// ReadMessages reads the messages of a transcript in order, and calls the function each with every one. It leaves out the
-// agent's thoughts. It returns how many lines cannot be read: they are not JSON, or are too long.
+// ReadMessages reads the messages of a transcript in order, and calls the function each with every one. It leaves out
+// the agent's thoughts. It returns how many lines cannot be read: they are not JSON, or are too long.
 func ReadMessages(transcript io.Reader, each func(TranscriptMessage)) (unreadable int, err error) {
 	lines := bufio.NewReaderSize(transcript, 64<<10)
 	for {
@@ -111,8 +113,8 @@ type transcriptLine struct {
 	Message json.RawMessage `json:"message"`
 }
 
-// decodeMessage decodes a line. A line of another kind is a message without blocks. It returns false if the line cannot be
-// read.
+// decodeMessage decodes a line. A line of another kind is a message without blocks. It returns false if the line cannot
+// be read.
 func decodeMessage(line []byte) (message TranscriptMessage, ok bool) {
 	var read transcriptLine
 	if json.Unmarshal(line, &read) != nil {
@@ -166,9 +168,13 @@ func (m *TranscriptMessage) decode(content json.RawMessage) bool {
 		case blockText:
 			m.addText(block.Text)
 		case blockToolUse:
-			m.Blocks = append(m.Blocks, TranscriptBlock{Call: &TranscriptCall{ID: block.ID, Name: block.Name, Input: block.Input}})
+			m.Blocks = append(m.Blocks,
+				TranscriptBlock{Call: &TranscriptCall{ID: block.ID, Name: block.Name, Input: block.Input}})
 		case blockToolResult:
-			result := &TranscriptResult{CallID: block.ToolUseID, Text: resultText(block.Content), IsError: block.IsError}
+			result := &TranscriptResult{
+				CallID: block.ToolUseID, Text: resultText(block.Content),
+				IsError: block.IsError,
+			}
 			m.Blocks = append(m.Blocks, TranscriptBlock{Result: result})
 		}
 	}
@@ -179,8 +185,8 @@ func (m *TranscriptMessage) addText(text string) {
 	m.Blocks = append(m.Blocks, TranscriptBlock{Text: &text})
 }
 
-// resultText returns the text of a call's result, which is a text or a list of blocks. Blocks of other kinds, such as images,
-// are named.
+// resultText returns the text of a call's result, which is a text or a list of blocks. Blocks of other kinds, such as
+// images, are named.
 func resultText(content json.RawMessage) string {
 	var text string
 	if len(content) == 0 || json.Unmarshal(content, &text) == nil {

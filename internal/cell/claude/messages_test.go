@@ -35,7 +35,8 @@ func readAll(t *testing.T, transcript string) (lines, ids []string, unreadable i
 	return lines, ids, unreadable
 }
 
-// TestReadMessages reads transcripts of the real CLI: a conversation, and its fork, which repeats it with the same UUIDs.
+// TestReadMessages reads transcripts of the real CLI: a conversation, and its fork, which repeats it with the same
+// UUIDs.
 func TestReadMessages(t *testing.T) {
 	t.Parallel()
 	for _, version := range measured() {

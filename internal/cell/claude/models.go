@@ -66,9 +66,10 @@ func familiesOf(model string) []string {
 	return found
 }
 
-// LimitedModel returns the word in the names of the models that a limit of an account concerns; "" means all models. The argument kind is
-// the provider's name for the limit, and model is the model of the session that has met it. A limit of one family has its name. A limit of
-// an unknown kind concerns the session's model: sessions with other models find out.
+// LimitedModel returns the word in the names of the models that a limit of an account concerns; "" means all models.
+// The argument kind is the provider's name for the limit, and model is the model of the session that has met it. A
+// limit of one family has its name. A limit of an unknown kind concerns the session's model: sessions with other models
+// find out.
 func LimitedModel(kind, model string) string {
 	switch kind {
 	case "", "five_hour", "seven_day", "overage":

@@ -8,7 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/claude"
 )
 
-// TestLimitedModel checks which models a limit of an account concerns. The kinds are those of both CLIs, and some that they do not know.
+// TestLimitedModel checks which models a limit of an account concerns. The kinds are those of both CLIs, and some that
+// they do not know.
 func TestLimitedModel(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"", "five_hour", "seven_day", "overage"} {

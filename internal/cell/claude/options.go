@@ -29,12 +29,13 @@ type Options struct {
 	// Path is the executable: a path, or a name that is looked up on the PATH of Environ. An empty Path means
 	// DefaultPath.
 	Path string
-	// Environ is the operator's environment ("NAME=value"). Only variables on the allow list and in PassEnv are passed to
-	// the CLI, and so to the agent's commands.
+	// Environ is the operator's environment ("NAME=value"). Only variables on the allow list and in PassEnv are passed
+	// to the CLI, and so to the agent's commands.
 	Environ []string
 	// PassEnv lists further variables to pass to the CLI. A name that ends in "*" is a prefix.
 	PassEnv []string
-	// ProgramEnv lists variables that not the CLI gets, but programs of the agent (see Passed). A name that ends in "*" is a prefix.
+	// ProgramEnv lists variables that not the CLI gets, but programs of the agent (see Passed). A name that ends in "*"
+	// is a prefix.
 	ProgramEnv []string
 	// ConfigDir is the CLI's own directory (CLAUDE_CONFIG_DIR), with its transcripts. ConfigDir must be absolute, and
 	// is created if missing. The agent's HOME is "home" below ConfigDir. If the agent's commands need files from HOME,
@@ -57,8 +58,8 @@ type Options struct {
 	// must exist and belong to that user. This package then accesses ConfigDir with that user's rights. With the rights
 	// of this process it could follow an agent's symbolic link to a file of this process's user.
 	User *User
-	// SpoolDir is the directory for the file with the CLI's output. Agents must have no access to it. If it is empty, the
-	// system's directory for temporary files is used.
+	// SpoolDir is the directory for the file with the CLI's output. Agents must have no access to it. If it is empty,
+	// the system's directory for temporary files is used.
 	SpoolDir string
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// outputText collects the structured output of the main thread while the model writes it. Its zero value collects nothing.
+// outputText collects the structured output of the main thread while the model writes it. Its zero value collects
+// nothing.
 type outputText struct {
 	// field names the field whose text is wanted; empty if none is.
 	field string
@@ -18,7 +19,8 @@ type outputText struct {
 	writing  bool
 }
 
-// maxDocument limits the collected part of the structured output. Its escape sequences are up to six times as long as the text.
+// maxDocument limits the collected part of the structured output. Its escape sequences are up to six times as long as
+// the text.
 const maxDocument = 6 * MaxText
 
 // wants reports whether a line of the main thread's stream must be decoded because of the structured output.

@@ -11,7 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// TestOutputText feeds the lines of a stream in which the model writes its output in pieces of one byte, and then again.
+// TestOutputText feeds the lines of a stream in which the model writes its output in pieces of one byte, and then
+// again.
 func TestOutputText(t *testing.T) {
 	t.Parallel()
 	const text = "Täglich um 3 \"nas\"\\😀 sk-secret-1 ok\n<b> end"

@@ -20,8 +20,8 @@ type Progress struct {
 	// InFlight holds all running tool calls, including background calls, in the order of their start. The receiver of
 	// the report must not change the inputs of the calls.
 	InFlight []ToolCall
-	// Text is the beginning of the field Invocation.TextField as far as the model has written it, with secrets masked, at
-	// most MaxText bytes. If the model writes its structured output again, Text begins anew.
+	// Text is the beginning of the field Invocation.TextField as far as the model has written it, with secrets masked,
+	// at most MaxText bytes. If the model writes its structured output again, Text begins anew.
 	Text string
 	// At is the time of the output that caused this report.
 	At time.Time

@@ -228,7 +228,8 @@ func headersOf(t *testing.T, b backend, scenario claudesim.Scenario) []string {
 	return slices.Sorted(maps.Keys(<-seen))
 }
 
-// TestTheProxyPassesOnTheCLIsHeaders compares the headers that reach the API through the proxy with those that the CLI sends.
+// TestTheProxyPassesOnTheCLIsHeaders compares the headers that reach the API through the proxy with those that the CLI
+// sends.
 func TestTheProxyPassesOnTheCLIsHeaders(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {

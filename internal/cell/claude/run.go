@@ -75,7 +75,8 @@ func (c *CLI) prepare(invocation Invocation) (*run, error) {
 		mask:       mask,
 		stderr:     tailWriter{limit: 5 * maxStderrBytes}, // masking can shorten the text
 		acc: accumulator{
-			phase: PhaseStarting, calls: toolCalls{mask: mask}, output: outputText{field: invocation.TextField, mask: mask},
+			phase: PhaseStarting, calls: toolCalls{mask: mask},
+			output: outputText{field: invocation.TextField, mask: mask},
 		},
 		spec: process.Spec{
 			Path:  c.path,
@@ -124,8 +125,9 @@ func (r *run) execute(ctx context.Context) (process.Exit, error) {
 	return exit, err
 }
 
-// maxUnauthorized is the number of refusals of the credentials, in a row, after which the CLI is stopped. The CLI renews the token of
-// a login after the first one. It would repeat the call for half a minute, and print nothing that a person could read.
+// maxUnauthorized is the number of refusals of the credentials, in a row, after which the CLI is stopped. The CLI
+// renews the token of a login after the first one. It would repeat the call for half a minute, and print nothing that a
+// person could read.
 const maxUnauthorized = 2
 
 // follow runs the CLI and processes its stream as it arrives.

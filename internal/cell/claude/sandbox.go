@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
-// ProbeSandbox starts an empty process tree with the settings of o, and returns the tree's sandbox. It fails if a required sandbox is
-// not available, or if the CLI cannot run as the user of o.
+// ProbeSandbox starts an empty process tree with the settings of o, and returns the tree's sandbox. It fails if a
+// required sandbox is not available, or if the CLI cannot run as the user of o.
 func ProbeSandbox(ctx context.Context, o Options, sandbox *Sandbox) (process.Sandboxed, error) {
 	return process.ProbeSandbox(ctx, o.Containment, sandbox, o.User)
 }
@@ -59,7 +59,8 @@ func (c *CLI) opens(rules process.Opens, i Invocation) *process.Opens {
 		own = append(own, place, place+"/**")
 	}
 	if path, err := filepath.EvalSymlinks(c.path); err == nil && len(own) > 0 {
-		rules.Programs = append(slices.Clone(rules.Programs), process.ProgramOpens{Program: path, Read: own, Write: own})
+		rules.Programs = append(slices.Clone(rules.Programs),
+			process.ProgramOpens{Program: path, Read: own, Write: own})
 	}
 	if api, is := c.ownAPI(i); is {
 		rules.Addresses = append(slices.Clone(rules.Addresses), api)
@@ -67,8 +68,8 @@ func (c *CLI) opens(rules process.Opens, i Invocation) *process.Opens {
 	return &rules
 }
 
-// ownAPI returns the rule that only the CLI connects to the endpoint of an invocation's API. If a shell script starts the CLI, nobody
-// knows which program that is in the end, so there is no rule.
+// ownAPI returns the rule that only the CLI connects to the endpoint of an invocation's API. If a shell script starts
+// the CLI, nobody knows which program that is in the end, so there is no rule.
 func (c *CLI) ownAPI(i Invocation) (rule process.Address, is bool) {
 	if i.API == nil {
 		return rule, false
@@ -81,7 +82,10 @@ func (c *CLI) ownAPI(i Invocation) (rule process.Address, is bool) {
 	if err != nil || endpoint.Hostname() != "127.0.0.1" {
 		return rule, false
 	}
-	rule = process.Address{Here: true, Port: port, Reason: "only the CLI itself uses the session's key of the model's API"}
+	rule = process.Address{
+		Here: true, Port: port,
+		Reason: "only the CLI itself uses the session's key of the model's API",
+	}
 	programs := binfmt.Programs{Search: filepath.SplitList(lookupVariable(c.options.Environ, "PATH"))}
 	for _, file := range programs.With(c.path) {
 		switch name := filepath.Base(file); {
@@ -135,7 +139,8 @@ func (c *CLI) programs(hidden, environ []string) []string {
 		places = append(places, resolved(self)...)
 	}
 	concealed := resolved(hidden...)
-	for _, dir := range append(filepath.SplitList(lookupVariable(environ, "PATH")), filepath.Dir(path), filepath.Dir(c.path)) {
+	for _, dir := range append(filepath.SplitList(lookupVariable(environ, "PATH")), filepath.Dir(path),
+		filepath.Dir(c.path)) {
 		for _, place := range resolved(dir) {
 			if !slices.Contains(concealed, place) && !slices.Contains(places, place) {
 				places = append(places, place)

@@ -59,8 +59,8 @@ func TestSandboxOfALogin(t *testing.T) {
 	require.Equal(t, []string{settings, dir}, cli.sandbox(Invocation{Sandbox: &Sandbox{}}, nil).Writable)
 }
 
-// TestOnlyTheCLIReachesItsAPI checks the rule for the endpoint of a session's API: it excepts the CLI's files, and not the loader of
-// programs. If a shell starts the CLI, there is no rule.
+// TestOnlyTheCLIReachesItsAPI checks the rule for the endpoint of a session's API: it excepts the CLI's files, and not
+// the loader of programs. If a shell starts the CLI, there is no rule.
 func TestOnlyTheCLIReachesItsAPI(t *testing.T) {
 	t.Parallel()
 	self, err := filepath.EvalSymlinks(os.Args[0])

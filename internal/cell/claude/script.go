@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
-// Script is a script for the agents' shell that a person runs, or a program that the supervisor runs like a command of an
-// agent.
+// Script is a script for the agents' shell that a person runs, or a program that the supervisor runs like a command of
+// an agent.
 type Script struct {
 	// Shell is the program that runs the script, which is its last argument.
 	Shell, Text string
@@ -22,8 +22,9 @@ type Script struct {
 	Args []string
 	// Keyless keeps the variables of the model's providers from the program.
 	Keyless bool
-	// Cell keeps everything from the program that belongs to the operator or to agents: it gets the search path, the language and Env,
-	// nothing that the CLI may read or write, and no file that a variable of PassEnv names. The sandbox must be required.
+	// Cell keeps everything from the program that belongs to the operator or to agents: it gets the search path, the
+	// language and Env, nothing that the CLI may read or write, and no file that a variable of PassEnv names. The
+	// sandbox must be required.
 	Cell   bool
 	Limits ScriptLimits
 	// Dir is the working directory.
@@ -63,8 +64,8 @@ func RunScript(ctx context.Context, options Options, script Script) (code int, e
 		args = append(slices.Clip(args), script.Text)
 	}
 	exit, err := process.Run(ctx, process.Spec{
-		Path: script.Shell, Args: args, Env: environ, Dir: script.Dir, Stdin: script.Stdin, Stdout: script.Stdout, Stderr: script.Stderr,
-		Containment: cli.options.Containment, Sandbox: sandbox, User: cli.options.User,
+		Path: script.Shell, Args: args, Env: environ, Dir: script.Dir, Stdin: script.Stdin, Stdout: script.Stdout,
+		Stderr: script.Stderr, Containment: cli.options.Containment, Sandbox: sandbox, User: cli.options.User,
 		Started: script.Started, Limits: script.Limits,
 	})
 	limit, exceeded := errors.AsType[*process.LimitError](exit.StoppedBy)
@@ -102,8 +103,8 @@ func (c *CLI) cellEnvironment(own map[string]string) []string {
 	return environ
 }
 
-// cell returns the sandbox of a program in a cell, with the directories of the search path. The argument environ is the environment of an
-// agent's commands: the files that its variables of PassEnv name are hidden.
+// cell returns the sandbox of a program in a cell, with the directories of the search path. The argument environ is the
+// environment of an agent's commands: the files that its variables of PassEnv name are hidden.
 func (c *CLI) cell(of *Sandbox, environ []string) *Sandbox {
 	all := *of
 	passed := slices.DeleteFunc(slices.Clone(environ), func(variable string) bool {

@@ -8,8 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
-// SessionVariable is a variable in the environment of every invocation, and so of all processes that its agent starts. Its
-// value is the invocation's SessionID.
+// SessionVariable is a variable in the environment of every invocation, and so of all processes that its agent starts.
+// Its value is the invocation's SessionID.
 const SessionVariable = "CLAUDEOPS_SESSION_ID"
 
 // EndSession kills every process on this host that an invocation with the id sessionID has left behind. It returns the
@@ -24,7 +24,8 @@ func EndSession(sessionID string) (ended int, err error) {
 	return ended, nil
 }
 
-// DeletedBytes returns the space of files without a name that processes of a session have open, as process.DeletedBytes does.
+// DeletedBytes returns the space of files without a name that processes of a session have open, as process.DeletedBytes
+// does.
 func DeletedBytes(sessionID string) int64 { return process.DeletedBytes(sessionMark(sessionID)) }
 
 // Connection is a TCP connection, such as a net.Conn.

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTheSpoolNeverHasAName watches the directory of a spool, as an agent of another session can. Whoever opens the spool
-// can write another agent's verdict into it.
+// TestTheSpoolNeverHasAName watches the directory of a spool, as an agent of another session can. Whoever opens the
+// spool can write another agent's verdict into it.
 func TestTheSpoolNeverHasAName(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

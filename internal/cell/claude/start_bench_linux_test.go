@@ -14,9 +14,9 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 )
 
-// BenchmarkSessionStart measures the time from the start of a session of each pinned CLI to the execution of its program and to its first
-// message, and the processor time of the whole session, in a sandbox in which files are judged and in one in which they are not, in turn.
-// The model answers at once. On a busy machine the least figures say most.
+// BenchmarkSessionStart measures the time from the start of a session of each pinned CLI to the execution of its
+// program and to its first message, and the processor time of the whole session, in a sandbox in which files are judged
+// and in one in which they are not, in turn. The model answers at once. On a busy machine the least figures say most.
 func BenchmarkSessionStart(b *testing.B) {
 	for _, version := range simtest.Versions(b) {
 		b.Run(string(version), func(b *testing.B) {

@@ -120,9 +120,9 @@ func requireGolden(t *testing.T, path string, got []byte) {
 	require.Equal(t, string(want), string(got))
 }
 
-// TestOwnCostOfAFamily adds up the costs of a conversation, its fork and its resumption. Every call was recorded with the
-// same four token counts, so the exact costs are known. The oldest version does not report what a resumed conversation
-// has cost since then.
+// TestOwnCostOfAFamily adds up the costs of a conversation, its fork and its resumption. Every call was recorded with
+// the same four token counts, so the exact costs are known. The oldest version does not report what a resumed
+// conversation has cost since then.
 func TestOwnCostOfAFamily(t *testing.T) {
 	t.Parallel()
 	call := usage{Input: 100, Output: 42, CacheRead: 1000, CacheCreation: 50}

@@ -23,8 +23,8 @@ func (c *CLI) TranscriptPath(dir, sessionID string) (string, error) {
 	return transcriptPath(home, dir, sessionID)
 }
 
-// TranscriptName returns the path of the transcript of a conversation below the CLI's own directory. The agent works in the
-// directory dir.
+// TranscriptName returns the path of the transcript of a conversation below the CLI's own directory. The agent works in
+// the directory dir.
 func TranscriptName(dir, sessionID string) (string, error) { return transcriptPath("", dir, sessionID) }
 
 // HoldsMessage reports whether the CLI can resume the conversation in the transcript at path. It can do so if the

@@ -76,8 +76,8 @@ func (i Invocation) checkRules() error {
 	return nil
 }
 
-// checkSchema checks that the schema is a JSON object. One version of the CLI silently ignores a schema that it does not
-// understand.
+// checkSchema checks that the schema is a JSON object. One version of the CLI silently ignores a schema that it does
+// not understand.
 func (i Invocation) checkSchema() error {
 	var object map[string]json.RawMessage
 	if i.Schema != "" && json.Unmarshal([]byte(i.Schema), &object) != nil {
@@ -122,7 +122,8 @@ func checkArguments(args []string) error {
 			flag = arg
 		}
 		if len(arg) > MaxArgumentBytes {
-			return invalid("the value of %.40s is %d bytes long; an argument takes at most %d", flag, len(arg), MaxArgumentBytes)
+			return invalid("the value of %.40s is %d bytes long; an argument takes at most %d", flag, len(arg),
+				MaxArgumentBytes)
 		}
 		if strings.ContainsRune(arg, 0) {
 			return invalid("the value of %.40s contains a NUL byte", flag)

@@ -19,8 +19,8 @@ func Variables(options Options, own map[string]string) map[string]string {
 	return variables
 }
 
-// Passed returns the variables that only certain programs of the agent get, as NAME=value and sorted by name: those of ProgramEnv. They
-// never contain a credential for the model's API or for the export of traces.
+// Passed returns the variables that only certain programs of the agent get, as NAME=value and sorted by name: those of
+// ProgramEnv. They never contain a credential for the model's API or for the export of traces.
 func Passed(options Options) []string {
 	return (&CLI{options: options}).passed()
 }
@@ -29,7 +29,8 @@ func (c *CLI) passed() []string {
 	variables := map[string]string{}
 	for _, variable := range c.options.Environ {
 		name, value, _ := strings.Cut(variable, "=")
-		named := slices.ContainsFunc(c.options.ProgramEnv, func(pattern string) bool { return matchesName(pattern, name) })
+		named := slices.ContainsFunc(c.options.ProgramEnv,
+			func(pattern string) bool { return matchesName(pattern, name) })
 		if named && !isTelemetrySecret(name) {
 			variables[name] = value
 		}

@@ -67,7 +67,8 @@ type version struct{ major, minor, patch int }
 func (v version) String() string { return fmt.Sprintf("%d.%d.%d", v.major, v.minor, v.patch) }
 
 func (v version) compare(other version) int {
-	return cmp.Or(cmp.Compare(v.major, other.major), cmp.Compare(v.minor, other.minor), cmp.Compare(v.patch, other.patch))
+	return cmp.Or(cmp.Compare(v.major, other.major), cmp.Compare(v.minor, other.minor),
+		cmp.Compare(v.patch, other.patch))
 }
 
 var versionPattern = regexp.MustCompile(`\b(\d{1,6})\.(\d{1,6})\.(\d{1,6})\b`)

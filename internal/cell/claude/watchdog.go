@@ -47,8 +47,8 @@ func (w *watchdog) alive() {
 	w.silence = w.after(w.idle, errIdle)
 }
 
-// bite ends the run because of its output: the output or a line of it is too long, or says that the run cannot succeed. The
-// argument cause is errFlood, errLongLine or errLogin.
+// bite ends the run because of its output: the output or a line of it is too long, or says that the run cannot succeed.
+// The argument cause is errFlood, errLongLine or errLogin.
 func (w *watchdog) bite(cause error) { w.cancel(cause) }
 
 // release stops the timers and cancels the context. Call release when no goroutine reads the output any more, and not

@@ -1,8 +1,8 @@
-// Package door is the agents' side of the guard's socket. A process of an agent connects to the socket, and the
-// worker answers its questions: may this call be made, this script be run, this program be started, this file be opened?
+// Package door is the agents' side of the guard's socket. A process of an agent connects to the socket, and the worker
+// answers its questions: may this call be made, this script be run, this program be started, this file be opened?
 //
-// In the process that the CLI starts as its PreToolUse hook, the package passes the CLI's question on, prints the answer
-// and ends the process, before main begins.
+// In the process that the CLI starts as its PreToolUse hook, the package passes the CLI's question on, prints the
+// answer and ends the process, before main begins.
 //
 // Every error in this package denies what was asked.
 //
@@ -80,8 +80,8 @@ type Answer struct {
 	// Reason says why it is denied.
 	Reason string `json:"reason,omitempty"`
 
-	// Ticket stands for the call in the questions of its shell. Command is the agent's script. Kept is the file in which
-	// the CLI expects the shell's last directory; empty if it expects none.
+	// Ticket stands for the call in the questions of its shell. Command is the agent's script. Kept is the file in
+	// which the CLI expects the shell's last directory; empty if it expects none.
 	Ticket  string `json:"ticket,omitempty"`
 	Command string `json:"command,omitempty"`
 	Kept    string `json:"kept,omitempty"`
@@ -91,8 +91,8 @@ type Answer struct {
 	// Variables lists variables, as NAME=value, that only the program to start gets.
 	Variables []string `json:"variables,omitempty"`
 
-	// Path is the file of the program to start or of the file to open, without symbolic links. It is empty for a program
-	// that was not found, and for the shell's own streams.
+	// Path is the file of the program to start or of the file to open, without symbolic links. It is empty for a
+	// program that was not found, and for the shell's own streams.
 	Path string `json:"path,omitempty"`
 	// Words are the words with which to start the program. This executable must stand in front of each word whose index
 	// is in Inner, because the program starts that word as a command.
@@ -182,7 +182,10 @@ type Door struct {
 func (d *Door) Ask(question Question) (Answer, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	timer := time.AfterFunc(patience, func() { syscall.Exit(Deny(fmt.Errorf("the worker gives no answer in %s", patience))) })
+	timer := time.AfterFunc(patience, func() {
+		syscall.Exit(Deny(fmt.Errorf("the worker gives no answer in %s",
+			patience)))
+	})
 	defer timer.Stop()
 	if d.connection == nil {
 		connection, err := connect(d.Socket)

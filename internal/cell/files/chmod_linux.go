@@ -12,9 +12,9 @@ import (
 
 // Chmod changes the mode of a file or directory in root. It changes no link, nor what a link leads to.
 //
-// Root.Chmod uses the system call fchmodat2. The filters of systemd before version 255 do not know it, and answer that the operation is
-// not permitted: under the unit of the worker, nothing that an agent had left would be removed. The older fchmodat follows links, so it
-// gets the file as one that is open already.
+// Root.Chmod uses the system call fchmodat2. The filters of systemd before version 255 do not know it, and answer that
+// the operation is not permitted: under the unit of the worker, nothing that an agent had left would be removed. The
+// older fchmodat follows links, so it gets the file as one that is open already.
 func Chmod(root *os.Root, name string, mode fs.FileMode) (err error) {
 	file, err := root.OpenFile(name, unix.O_PATH|syscall.O_NOFOLLOW, 0)
 	if err != nil {

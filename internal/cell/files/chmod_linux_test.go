@@ -14,8 +14,8 @@ import (
 // filtered tells the test binary to do its test under a filter of system calls like that of the worker's unit.
 const filtered = "AGENTFILES_FILTERED"
 
-// TestWithoutFchmodat2 removes what an agent has left under a filter that does not know the system call fchmodat2, as systemd 252 makes
-// it for the worker's unit. The filter stays with a process, so another one has it.
+// TestWithoutFchmodat2 removes what an agent has left under a filter that does not know the system call fchmodat2, as
+// systemd 252 makes it for the worker's unit. The filter stays with a process, so another one has it.
 func TestWithoutFchmodat2(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(filtered) == "" {

@@ -16,8 +16,8 @@ var ErrForeign = errors.New("it is no plain file of the agents' user")
 // AnyOwner accepts the files of every user.
 const AnyOwner = -1
 
-// Open opens the plain file name in root for reading. The argument owner is the number of the user to whom the file must
-// belong, or AnyOwner. If the file is something else, the error wraps ErrForeign.
+// Open opens the plain file name in root for reading. The argument owner is the number of the user to whom the file
+// must belong, or AnyOwner. If the file is something else, the error wraps ErrForeign.
 //
 // The file can still change while it is read. So a caller must not read it twice and expect the same content.
 func Open(root *os.Root, name string, owner int) (_ *os.File, err error) {

@@ -14,8 +14,8 @@ import (
 // RemoveAll removes name in root with everything below it. A missing name is not an error.
 //
 // os.RemoveAll keeps one descriptor open for each level, so a directory that is 60,000 levels deep exhausts the
-// descriptors of the process, with those of everything else in it. RemoveAll descends maxLevels, and moves what is below
-// them up to the top.
+// descriptors of the process, with those of everything else in it. RemoveAll descends maxLevels, and moves what is
+// below them up to the top.
 func RemoveAll(root *os.Root, name string) error {
 	if err := removeAll(root, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove what agents have left: %w", err)
@@ -96,8 +96,8 @@ func (r *remover) clear(dir *os.Root, path string) (did bool, err error) {
 	}
 }
 
-// remove removes an entry of dir, whose path below top is path. If dir is at the last level, remove moves a directory to
-// the top instead.
+// remove removes an entry of dir, whose path below top is path. If dir is at the last level, remove moves a directory
+// to the top instead.
 func (r *remover) remove(dir *os.Root, path string, isDir bool) error {
 	name := filepath.Base(path)
 	err := dir.Remove(name)

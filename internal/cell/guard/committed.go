@@ -10,15 +10,16 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// committed returns the words for a git command that shows the text of files; nil for other commands. The kernel judges files, and not
-// what a repository has stored of them. So git leaves out secret files by their paths, and takes revisions for commits only: by the
-// hash of a file or a directory it would show them without a path.
+// committed returns the words for a git command that shows the text of files; nil for other commands. The kernel judges
+// files, and not what a repository has stored of them. So git leaves out secret files by their paths, and takes
+// revisions for commits only: by the hash of a file or a directory it would show them without a path.
 func (j judge) committed(name string, command Command, got given, args []typed) ([]string, error) {
 	if !shows(name, got) || j.limits().Anything || j.remote {
 		return nil, nil
 	}
 	if got.flags["--follow"] {
-		return nil, denied("leave out --follow, or the patch and the search: a file that was renamed can have been a secret one")
+		return nil, denied("leave out --follow, or the patch and the search: a file that was renamed can have been a " +
+			"secret one")
 	}
 	moved := map[int]bool{len(command.Words) - got.dashes: got.dashes > 0}
 	var words, revisions, paths []string
@@ -52,7 +53,8 @@ func shows(name string, got given) bool {
 	case "git show", "git diff", "git grep":
 		return true
 	case "git log":
-		return slices.ContainsFunc([]string{"-p", "--patch", "-S", "-G"}, func(flag string) bool { return got.flags[flag] })
+		return slices.ContainsFunc([]string{"-p", "--patch", "-S", "-G"},
+			func(flag string) bool { return got.flags[flag] })
 	}
 	return false
 }

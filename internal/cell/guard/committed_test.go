@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/guard"
 )
 
-// TestCommittedSecretsStayInTheRepository runs the git commands that the guard allows, with the words that it gives them, in a
-// repository with secret files. What git prints of other files must stay.
+// TestCommittedSecretsStayInTheRepository runs the git commands that the guard allows, with the words that it gives
+// them, in a repository with secret files. What git prints of other files must stay.
 func TestCommittedSecretsStayInTheRepository(t *testing.T) {
 	t.Parallel()
 	place, _ := stage(t)

@@ -14,8 +14,8 @@ import (
 
 // This file judges what daemons do for a program: systemd, Docker and the services that send notifications.
 
-// serviceName matches the names of containers, of services in a compose file, of units and of workloads. A path would be another name
-// of the same service, or lead to another script.
+// serviceName matches the names of containers, of services in a compose file, of units and of workloads. A path would
+// be another name of the same service, or lead to another script.
 var serviceName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@\\-]*$`)
 
 // service accepts the name of one service, so that the ledger can count the actions on it.
@@ -25,7 +25,8 @@ func (j judge) service(word string, command Command) error {
 	case !serviceName.MatchString(word):
 		return denied("%q is not the plain name of one service", word)
 	case containerID.MatchString(word), maybeID.MatchString(word) && byID(command) && !j.isComposed(word, command.Dir):
-		return denied("%s can be the id of a container: write the container's whole name, or restart its service with docker compose", word)
+		return denied("%s can be the id of a container: write the container's whole name, or restart its service "+
+			"with docker compose", word)
 	case strings.Contains(strings.ToLower(word), "claudeops"), slices.Contains(j.place.Services, name):
 		return &DeniedError{Rule: "services", Reason: word + " is the supervisor's own: agents do not act on it"}
 	case slices.ContainsFunc(hostUnits, func(part string) bool { return strings.Contains(word, part) }):
@@ -37,7 +38,8 @@ func (j judge) service(word string, command Command) error {
 // unit accepts the name of one unit of systemd that runs a service, or starts one.
 func (j judge) unit(word string, command Command) error {
 	if kind := strings.TrimPrefix(filepath.Ext(word), "."); slices.Contains(otherUnits, kind) {
-		return denied("%s is no service: agents act on services, and on timers, sockets and paths that start them", word)
+		return denied("%s is no service: agents act on services, and on timers, sockets and paths that start them",
+			word)
 	}
 	if slices.ContainsFunc(systemUnits, func(prefix string) bool { return strings.HasPrefix(word, prefix) }) &&
 		!strings.HasPrefix(word, "systemd-resolved") && !strings.HasPrefix(word, "systemd-timesyncd") {
@@ -51,8 +53,8 @@ var otherUnits = []string{"target", "mount", "automount", "slice", "scope", "swa
 
 // systemUnits are beginnings of the names of units without which other units fail, or that hold the sessions of users.
 var systemUnits = []string{
-	"systemd-", "dbus", "init", "getty", "serial-getty", "console-getty", "container-getty", "display-manager", "gdm", "sddm", "lightdm",
-	"polkit",
+	"systemd-", "dbus", "init", "getty", "serial-getty", "console-getty", "container-getty", "display-manager", "gdm",
+	"sddm", "lightdm", "polkit",
 }
 
 // hostUnits lists parts of the names of units that end the host, open it, or end the sessions of its users
@@ -62,8 +64,8 @@ var hostUnits = []string{
 	"systemd-exit", "user@", "user-runtime-dir@", "systemd-logind", "session-", "shell.service",
 }
 
-// containerID matches container ids, in full or in docker's abbreviated form. maybeID also matches what docker takes for the beginning of
-// one. Names such as db look the same.
+// containerID matches container ids, in full or in docker's abbreviated form. maybeID also matches what docker takes
+// for the beginning of one. Names such as db look the same.
 var (
 	containerID = regexp.MustCompile(`^[0-9a-f]{12,64}$`)
 	maybeID     = regexp.MustCompile(`^[0-9a-f]+$`)
@@ -134,8 +136,8 @@ func (j judge) projectDirs(dir string) []string {
 	return unique(slices.Concat([]string{dir}, j.roots([]string{"."}), j.origin(), j.roots(j.policy.Projects)))
 }
 
-// composedName returns the name of the service that runs in a container, if it is a service of a project that the agent can use, so
-// that both names count as one. Otherwise it returns the container's name.
+// composedName returns the name of the service that runs in a container, if it is a service of a project that the agent
+// can use, so that both names count as one. Otherwise it returns the container's name.
 func (j judge) composedName(container, dir string) string {
 	for _, each := range j.projectDirs(dir) {
 		for _, file := range j.composeFiles(each) {
@@ -145,7 +147,8 @@ func (j judge) composedName(container, dir string) string {
 				name = notInProject.ReplaceAllString(strings.ToLower(filepath.Base(each)), "")
 			}
 			for service, one := range read.Services {
-				numbered := regexp.MustCompile("^" + regexp.QuoteMeta(name) + "[-_]" + regexp.QuoteMeta(service) + "[-_][0-9]+$")
+				numbered := regexp.MustCompile("^" + regexp.QuoteMeta(name) + "[-_]" + regexp.QuoteMeta(service) +
+					"[-_][0-9]+$")
 				if one.ContainerName == container || numbered.MatchString(container) {
 					return service
 				}
@@ -158,13 +161,15 @@ func (j judge) composedName(container, dir string) string {
 // notInProject matches the characters that docker compose leaves out of the name of a project.
 var notInProject = regexp.MustCompile(`[^a-z0-9_-]`)
 
-// compose accepts a compose file in the working directory, or in the directory of one of the policy's projects. If the session
-// has a worktree, the working directory is the one from which the worktree was made. The built-in policy forbids Tiers 1 and 2 to
-// write compose files. Docker compose takes other words for the address of a project, which would run as root.
+// compose accepts a compose file in the working directory, or in the directory of one of the policy's projects. If the
+// session has a worktree, the working directory is the one from which the worktree was made. The built-in policy
+// forbids Tiers 1 and 2 to write compose files. Docker compose takes other words for the address of a project, which
+// would run as root.
 func (j judge) compose(word string, command Command) error {
 	first, _, deeper := strings.Cut(word, "/")
 	if strings.ContainsAny(word, ":#") || deeper && strings.Contains(strings.Trim(first, "."), ".") {
-		return denied("%s can be the address of a project elsewhere: write the path of a file, beginning with / or ./", word)
+		return denied("%s can be the address of a project elsewhere: write the path of a file, beginning with / or ./",
+			word)
 	}
 	path, err := at(word, command.Dir)
 	if err != nil {
@@ -186,9 +191,8 @@ func (j judge) compose(word string, command Command) error {
 
 var composeFile = regexp.MustCompile(`compose.*\.ya?ml$`)
 
-// unwritten refuses a project that takes services or their variables from a file that the tier may write, or services from elsewhere:
-// they run as root. The
-// argument words has the files that are named.
+// unwritten refuses a project that takes services or their variables from a file that the tier may write, or services
+// from elsewhere: they run as root. The argument words has the files that are named.
 func (j judge) unwritten(words []typed, dir string) error {
 	files := j.projectFiles(words, dir)
 	const most = 100
@@ -205,7 +209,8 @@ func (j judge) unwritten(words []typed, dir string) error {
 			path, err := at(named, filepath.Dir(files[i]))
 			unknown := number < len(services) && strings.ContainsAny(named, ":#$")
 			if err != nil || unknown || j.write(path) == nil {
-				return denied("%s takes services or their variables from %s, which is elsewhere or which agents may write: a person must "+
+				return denied("%s takes services or their variables from %s, which is elsewhere or which agents may "+
+					"write: a person must "+
 					"start them", files[i], named)
 			}
 			if number < len(services) {
@@ -216,7 +221,8 @@ func (j judge) unwritten(words []typed, dir string) error {
 	return nil
 }
 
-// projectFiles returns the files of a project: those that the words name, or those that docker compose finds from the directory.
+// projectFiles returns the files of a project: those that the words name, or those that docker compose finds from the
+// directory.
 func (j judge) projectFiles(words []typed, dir string) (files []string) {
 	for _, word := range words {
 		if path, err := at(word.word, dir); word.kind == "COMPOSE" && err == nil {
@@ -241,7 +247,8 @@ func (j judge) projectFiles(words []typed, dir string) (files []string) {
 	return files
 }
 
-// taken returns the names of the files from which a compose file takes services, and of those with variables of services.
+// taken returns the names of the files from which a compose file takes services, and of those with variables of
+// services.
 func (p *project) taken() (services, variables []string) {
 	for _, include := range p.Include {
 		with, is := include.(map[string]any)
@@ -261,7 +268,8 @@ func (p *project) taken() (services, variables []string) {
 	return services, variables
 }
 
-// fileNamesIn returns the names of files in a value of a compose file: a name, a mapping with a path, or a list of these.
+// fileNamesIn returns the names of files in a value of a compose file: a name, a mapping with a path, or a list of
+// these.
 func fileNamesIn(value any) (names []string) {
 	switch v := value.(type) {
 	case string:
@@ -276,8 +284,8 @@ func fileNamesIn(value any) (names []string) {
 	return names
 }
 
-// apprise accepts a single URL of a notification service, which names no port of the supervisor, wherever apprise looks for it. If the
-// URL has a port, the tier must be permitted to connect to the URL's host and port.
+// apprise accepts a single URL of a notification service, which names no port of the supervisor, wherever apprise looks
+// for it. If the URL has a port, the tier must be permitted to connect to the URL's host and port.
 func (j judge) apprise(word string, _ Command) error {
 	decoded, err := url.PathUnescape(word)
 	found := appriseAddress.FindStringSubmatch(word)
@@ -295,13 +303,13 @@ func (j judge) apprise(word string, _ Command) error {
 	return j.connect(found[1], found[2])
 }
 
-// appriseAddress matches SCHEME://HOST:PORT/…, with a user in front of the host. Its groups are the host, or the first part of a token, and
-// the port, or the rest of the token.
+// appriseAddress matches SCHEME://HOST:PORT/…, with a user in front of the host. Its groups are the host, or the first
+// part of a token, and the port, or the rest of the token.
 var appriseAddress = regexp.MustCompile(
 	`^[A-Za-z0-9]+:///*(?:[^\s,\\/?#]*@)?([A-Za-z0-9._~-]*|\[[0-9A-Fa-f:.]+\])(?::([A-Za-z0-9_-]*))?(?:[/?#][^\s,\\]*)?$`)
 
-// namedThere refuses a program that finds files by itself in a container or on another host. Nobody there asks us before it opens them,
-// and each directory can contain secret files.
+// namedThere refuses a program that finds files by itself in a container or on another host. Nobody there asks us
+// before it opens them, and each directory can contain secret files.
 func (j judge) namedThere(name string, got given) error {
 	if !j.remote || j.limits().Anything {
 		return nil
@@ -313,7 +321,8 @@ func (j judge) namedThere(name string, got given) error {
 	}
 	for _, word := range slices.Concat(got.values, typedWords(got.args)) {
 		if text := opensThere[name]; text != nil && word.kind != "URL" && text.MatchString(word.word) {
-			return denied("there nobody judges the files that %s opens by %s: name the file as an argument", name, word.word)
+			return denied("there nobody judges the files that %s opens by %s: name the file as an argument", name,
+				word.word)
 		}
 	}
 	return nil
@@ -327,7 +336,8 @@ func typedWords(words []string) []typed {
 	return all
 }
 
-// asksItself accepts requests of a container or another host to itself only, whose services decide where redirects lead.
+// asksItself accepts requests of a container or another host to itself only, whose services decide where redirects
+// lead.
 func asksItself(name string, words []typed) error {
 	asked := false
 	for _, word := range words {
@@ -354,8 +364,8 @@ var opensThere = map[string]*regexp.Regexp{
 // metadataThere matches the names of metadata services, and numbers that are no plain address.
 var metadataThere = regexp.MustCompile(`^(metadata(\..*)?|instance-data|(0x[0-9a-f]+|[0-9]+)(\.(0x[0-9a-f]+|[0-9]+))*)\.?$`)
 
-// givesCredentials reports whether a host is a metadata service of a cloud. It is for containers and other hosts only: here, the kernel
-// judges addresses.
+// givesCredentials reports whether a host is a metadata service of a cloud. It is for containers and other hosts only:
+// here, the kernel judges addresses.
 func givesCredentials(host string) bool {
 	address, err := netip.ParseAddr(host)
 	if err != nil {
@@ -367,10 +377,11 @@ func givesCredentials(host string) bool {
 	})
 }
 
-// MetadataServices lists the addresses at which clouds give out credentials: of AWS and most others, of AWS and Google by IPv6, of
-// Alibaba, Azure and Oracle.
+// MetadataServices lists the addresses at which clouds give out credentials: of AWS and most others, of AWS and Google
+// by IPv6, of Alibaba, Azure and Oracle.
 var MetadataServices = []netip.Prefix{
-	netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::a9fe:a9fe/128"), netip.MustParsePrefix("fd00:ec2::/32"),
-	netip.MustParsePrefix("fd20:ce::254/128"), netip.MustParsePrefix("100.100.100.200/32"), netip.MustParsePrefix("168.63.129.16/32"),
+	netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::a9fe:a9fe/128"),
+	netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd20:ce::254/128"),
+	netip.MustParsePrefix("100.100.100.200/32"), netip.MustParsePrefix("168.63.129.16/32"),
 	netip.MustParsePrefix("192.0.0.192/32"),
 }

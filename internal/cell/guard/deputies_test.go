@@ -18,8 +18,8 @@ func starts(t *testing.T, place guard.Place, tier int, command string) guard.Sta
 	return guard.New(policy(t), guard.Host{}).Start(guard.Act{Tier: tier, Place: place, Words: strings.Fields(command)})
 }
 
-// TestAProjectTakesNoServicesFromFilesOfAgents checks the files from which a compose file takes services: an agent could let one of them
-// start a container that is root on the host.
+// TestAProjectTakesNoServicesFromFilesOfAgents checks the files from which a compose file takes services: an agent
+// could let one of them start a container that is root on the host.
 func TestAProjectTakesNoServicesFromFilesOfAgents(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -101,7 +101,8 @@ func TestOneContainerCountsOnce(t *testing.T) {
 	}
 }
 
-// TestProgramsInContainersStartThemselves checks that no program in a container is started by this executable, which is not there.
+// TestProgramsInContainersStartThemselves checks that no program in a container is started by this executable, which is
+// not there.
 func TestProgramsInContainersStartThemselves(t *testing.T) {
 	t.Parallel()
 	place, _ := stage(t)
@@ -118,7 +119,8 @@ func TestProgramsInContainersStartThemselves(t *testing.T) {
 	require.Equal(t, []int{2}, got.Inner, "outside it does")
 }
 
-// TestServicesOfADirectoryNamedAsTheSupervisor checks that only services of the supervisor are its own: worktrees are in its directory.
+// TestServicesOfADirectoryNamedAsTheSupervisor checks that only services of the supervisor are its own: worktrees are
+// in its directory.
 func TestServicesOfADirectoryNamedAsTheSupervisor(t *testing.T) {
 	t.Parallel()
 	place, _ := stage(t)
@@ -135,7 +137,8 @@ func TestServicesOfADirectoryNamedAsTheSupervisor(t *testing.T) {
 	}
 }
 
-// TestContainersDoNotAskTheHost checks that a container asks no port 80 or 443 of the supervisor at an address that can be this host.
+// TestContainersDoNotAskTheHost checks that a container asks no port 80 or 443 of the supervisor at an address that can
+// be this host.
 func TestContainersDoNotAskTheHost(t *testing.T) {
 	t.Parallel()
 	place, _ := stage(t)

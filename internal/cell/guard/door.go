@@ -13,8 +13,8 @@ type Act struct {
 	Place Place
 	// Words are the program and its arguments. There is at least one word.
 	Words []string
-	// Set lists variables, as NAME=value, that differ from those of the session. NAME alone is one that the session has and the
-	// program would lack.
+	// Set lists variables, as NAME=value, that differ from those of the session. NAME alone is one that the session has
+	// and the program would lack.
 	Set []string
 }
 
@@ -26,15 +26,15 @@ type Start struct {
 	Path string
 	// Words are the words with which to start the program.
 	Words []string
-	// Inner lists the indexes of words that the program starts as a command. The executable that asks for each start must
-	// be put in front of these words.
+	// Inner lists the indexes of words that the program starts as a command. The executable that asks for each start
+	// must be put in front of these words.
 	Inner []int
 	// EmptyInput reports that the program must get an empty standard input.
 	EmptyInput bool
 	// Offline reports that the program must not open sockets.
 	Offline bool
-	// Variables lists the variables that only this program and the others that the policy names for them get. A name that
-	// ends in "*" is a prefix.
+	// Variables lists the variables that only this program and the others that the policy names for them get. A name
+	// that ends in "*" is a prefix.
 	Variables []string
 	// Script is the script to interpret in place of the program.
 	Script *Script
@@ -78,7 +78,8 @@ func (g *Guard) Start(act Act) Start {
 	return start
 }
 
-// firstWords maps programs to options that stand in front of those of the agent. curl guesses a protocol from the name of a host.
+// firstWords maps programs to options that stand in front of those of the agent. curl guesses a protocol from the name
+// of a host.
 var firstWords = map[string][]string{"curl": {"-q", "--proto", "=http,https"}}
 
 // located returns the file of a program, with symbolic links resolved; "" if there is none.
@@ -123,7 +124,8 @@ func (g *Guard) Open(tier int, place Place, path string, write bool) Opening {
 // edit changes the words of a command at an index.
 type edit struct {
 	at int
-	// text replaces the word. If it is empty and nothing is added, the word is one that the program starts as a command.
+	// text replaces the word. If it is empty and nothing is added, the word is one that the program starts as a
+	// command.
 	text string
 	// added are words to put behind the word.
 	added []string

@@ -66,8 +66,8 @@ func (p *Policy) Executables(tier int) *Executables {
 	return found
 }
 
-// HoldTexts reports whether the limit keeps the texts of awk, sed, jq and yq from starting commands. It does not where one of them is the
-// same file as a shell, as with busybox.
+// HoldTexts reports whether the limit keeps the texts of awk, sed, jq and yq from starting commands. It does not where
+// one of them is the same file as a shell, as with busybox.
 func (e *Executables) HoldTexts() bool { return e != nil && e.texts }
 
 // shellOf reports whether a program of texts may execute a shell.
@@ -101,8 +101,8 @@ var shellName = regexp.MustCompile(`^((ba|rba|da|a|z|k|mk|fi)?sh|busybox|toybox)
 // All returns the files that at least one program of the tier may execute.
 func (e *Executables) All() []string { return e.all }
 
-// Of returns the files that a program may execute. The parameter is the program's file. For a file that is no program of
-// the tier the result is empty.
+// Of returns the files that a program may execute. The parameter is the program's file. For a file that is no program
+// of the tier the result is empty.
 func (e *Executables) Of(file string) []string {
 	if e.unlimited[file] {
 		return e.all
@@ -110,8 +110,8 @@ func (e *Executables) Of(file string) []string {
 	return e.of[file]
 }
 
-// Held returns the files of programs that open what none of their options and arguments names: texts name files, as do formats and data of
-// curl.
+// Held returns the files of programs that open what none of their options and arguments names: texts name files, as do
+// formats and data of curl.
 func (e *Executables) Held() []string {
 	if e == nil {
 		return nil
@@ -215,7 +215,8 @@ func startsCommand(kind string) bool {
 // checkStarts checks the names and patterns in Starts.
 func (u *Use) checkStarts() error {
 	for _, started := range u.Starts {
-		if filepath.IsAbs(started) && doublestar.ValidatePathPattern(started) || started != "" && !strings.ContainsRune(started, '/') {
+		if filepath.IsAbs(started) && doublestar.ValidatePathPattern(started) ||
+			started != "" && !strings.ContainsRune(started, '/') {
 			continue
 		}
 		return fmt.Errorf("starts: %q is neither the name of a program nor the pattern of an absolute path", started)

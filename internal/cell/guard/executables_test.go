@@ -97,7 +97,8 @@ func TestExecutablesOfTheBuiltInPolicy(t *testing.T) {
 	}
 }
 
-// TestTextsThatAreShells checks that texts count as held to their executables only where no program of texts is a shell, too.
+// TestTextsThatAreShells checks that texts count as held to their executables only where no program of texts is a
+// shell, too.
 func TestTextsThatAreShells(t *testing.T) {
 	t.Parallel()
 	for name, create := range map[string]func(dir string) error{
@@ -132,7 +133,8 @@ func BenchmarkExecutables(b *testing.B) {
 	}
 }
 
-// TestReached checks what programs of texts load besides the files of their tier: libraries of programs in a directory of the operator.
+// TestReached checks what programs of texts load besides the files of their tier: libraries of programs in a directory
+// of the operator.
 func TestReached(t *testing.T) {
 	t.Parallel()
 	own, err := guard.ParsePolicyOver(deploy.Policy, []byte("version: 1\nextends: default\ndirectories: [/srv/brew/bin]\n"))

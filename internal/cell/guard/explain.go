@@ -13,15 +13,18 @@ func (p *Policy) Brief(tier int) string {
 	explained.Grants = explained.Merged()
 	var lines []string
 	if explained.Anything {
-		lines = append(lines, "You may run any program, and read and write any file, but for this (`a b|c` stands for `a b` and `a c`):")
+		lines = append(lines, "You may run any program, and read and write any file, but for this (`a b|c` stands "+
+			"for `a b` and `a c`):")
 		lines = append(append(lines, explained.refused()...), explained.neverByReason()...)
 		return strings.Join(append(lines, "", refusals), "\n") + "\n"
 	}
 	lines = append(lines,
-		"You may do this, and nothing else (`a b|c` stands for `a b` and `a c`; of options that are shown one must be given):")
+		"You may do this, and nothing else (`a b|c` stands for `a b` and `a c`; of options that are shown one must "+
+			"be given):")
 	lines = append(lines, explained.granted()...)
 	lines = append(lines, "",
-		"Each command is judged when it starts, by its real words. What is certain to be refused is refused before the call runs. So:")
+		"Each command is judged when it starts, by its real words. What is certain to be refused is refused before "+
+			"the call runs. So:")
 	lines = append(lines, explained.spelling()...)
 	lines = append(lines, "", "Refused in any case:")
 	lines = append(lines, explained.refused()...)
@@ -31,8 +34,8 @@ func (p *Policy) Brief(tier int) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-const refusals = "A refusal says why. Try another spelling only if it names one; else leave it, and say in your verdict what you " +
-	"could not do."
+const refusals = "A refusal says why. Try another spelling only if it names one; else leave it, and say in your " +
+	"verdict what you could not do."
 
 // granted lists the grants of the tier, one line for each group.
 func (e Explanation) granted() []string {
@@ -49,8 +52,10 @@ func (e Explanation) granted() []string {
 		return ""
 	}
 	add("look with", with(func(g Grant) bool { return g.Action == "" && !g.Changes() && !g.Runs() }))
-	add("restart services (each counts against the service's limit)", with(func(g Grant) bool { return g.Action == "restart" }))
-	add("redeploy services (each counts against the service's limit)", with(func(g Grant) bool { return g.Action == "redeployment" }))
+	add("restart services (each counts against the service's limit)",
+		with(func(g Grant) bool { return g.Action == "restart" }))
+	add("redeploy services (each counts against the service's limit)",
+		with(func(g Grant) bool { return g.Action == "redeployment" }))
 	add("change", with(func(g Grant) bool { return g.Action == "" && g.Changes() && !g.Runs() && !g.Writes() }))
 	add("run one of these commands through", with(Grant.Runs))
 	if len(e.Read) > 0 {
@@ -74,15 +79,16 @@ func (e Explanation) granted() []string {
 // spelling lists rules for writing calls so that the guard accepts them.
 func (e Explanation) spelling() []string {
 	lines := []string{
-		"- scripts are fine: pipes, loops, functions, variables, `$(…)`, background jobs; not supported are descriptors above 2, " +
-			"coprocesses and `<>`",
+		"- scripts are fine: pipes, loops, functions, variables, `$(…)`, background jobs; not supported are " +
+			"descriptors above 2, coprocesses and `<>`",
 		"- a command that is refused ends with 126, and the script goes on: use `set -e` where it must not",
 		"- put `--` in front of names that come from another call: `docker ps -q | xargs docker inspect --`",
-		"- call programs by their names, not by paths; a script for a container (`docker exec NAME sh -c '…'`) is written out, " +
-			"without variables",
+		"- call programs by their names, not by paths; a script for a container (`docker exec NAME sh -c '…'`) is " +
+			"written out, without variables",
 	}
 	if slices.ContainsFunc(e.Grants, func(g Grant) bool { return g.is("curl") }) {
-		lines = append(lines, "- `curl`: one address a call, with its host and port written out; `-L` follows to https only, "+
+		lines = append(lines, "- `curl`: one address a call, with its host and port written out; `-L` follows to "+
+			"https only, "+
 			"`wget` nowhere")
 	}
 	return append(lines, "- "+strings.ToLower(refusals[:1])+strings.TrimSuffix(refusals[1:], "."))
@@ -91,7 +97,8 @@ func (e Explanation) spelling() []string {
 // refused lists calls that are refused in any spelling.
 func (e Explanation) refused() []string {
 	lines := []string{
-		"- the supervisor's own files and ports, Temporal and its Web UI, `claudeops`, `claude`; environment and memory of processes",
+		"- the supervisor's own files and ports, Temporal and its Web UI, `claudeops`, `claude`; environment and " +
+			"memory of processes",
 	}
 	if len(e.Secrets) > 0 {
 		lines = append(lines, "- reading what may hold secrets: `.env`, `.ssh`, private keys, "+
@@ -103,8 +110,10 @@ func (e Explanation) refused() []string {
 	case len(files) <= listed:
 		lines = append(lines, "- changing "+ticked(fileNames(files)))
 	default:
-		lines = append(lines, "- changing "+ticked(fileNames(e.Protected))+", and what programs, editors, CI systems and agents run or "+
-			"obey by themselves: `.git`, `.github` and the like, `.vscode` and the like, compose files, `.env`, `.envrc`, `CLAUDE.md` "+
+		lines = append(lines, "- changing "+ticked(fileNames(e.Protected))+", and what programs, editors, CI systems "+
+			"and agents run or "+
+			"obey by themselves: `.git`, `.github` and the like, `.vscode` and the like, compose files, `.env`, "+
+			"`.envrc`, `CLAUDE.md` "+
 			"and the like")
 	}
 	pushes := func(g Grant) bool { return g.is("git") && g.Command == "push" }
@@ -157,7 +166,10 @@ func (e Explanation) relevant() []Never {
 	for _, never := range e.Never {
 		programs := strings.Split(never.Program, "|")
 		programs = slices.DeleteFunc(programs, func(program string) bool {
-			return !slices.ContainsFunc(e.Grants, func(g Grant) bool { return g.Program == program && begins(never.Command, g.Command) })
+			return !slices.ContainsFunc(e.Grants, func(g Grant) bool {
+				return g.Program == program &&
+					begins(never.Command, g.Command)
+			})
 		})
 		if len(programs) > 0 {
 			never.Program = strings.Join(programs, "|")
@@ -184,8 +196,8 @@ func (g Grant) is(program string) bool {
 	return slices.Contains(strings.Split(g.Program, "|"), program)
 }
 
-// names lists the grants that the function want accepts: programs with their subcommands, as in "docker ps|logs", and the options that they
-// need, as in "top -b".
+// names lists the grants that the function want accepts: programs with their subcommands, as in "docker ps|logs", and
+// the options that they need, as in "top -b".
 func (e Explanation) names(want func(Grant) bool) (items []string) {
 	free := map[string]bool{} // without an option
 	for _, grant := range e.Grants {
@@ -201,7 +213,8 @@ func (e Explanation) names(want func(Grant) bool) (items []string) {
 		switch {
 		case !free[name]:
 			name = grant.withNeeds()
-			if !slices.ContainsFunc(items, func(item string) bool { return strings.HasPrefix(name, item+" -") }) { // with fewer options
+			// with fewer options
+			if !slices.ContainsFunc(items, func(item string) bool { return strings.HasPrefix(name, item+" -") }) {
 				items = append(items, name)
 			}
 		case space < 0:
@@ -230,11 +243,11 @@ func (e Explanation) names(want func(Grant) bool) (items []string) {
 
 // withNeeds returns the name of a grant with the options that it needs.
 func (g Grant) withNeeds() string {
-	name := g.Name()
+	words := []string{g.Name()}
 	for _, options := range g.Needs {
-		name += " " + abbreviate(strings.Split(options, "|"), examples)
+		words = append(words, abbreviate(strings.Split(options, "|"), examples))
 	}
-	return name
+	return strings.Join(words, " ")
 }
 
 // examples is the number of alternatives that suffice as examples.

@@ -71,7 +71,8 @@ func (g Grant) Lines() []string {
 // String describes what the rule forbids, and why.
 func (n Never) String() string { return n.spell(math.MaxInt) + ": " + n.Why }
 
-// spell returns a rule on one line: the program with its subcommand, and the first options and arguments, as many as shown.
+// spell returns a rule on one line: the program with its subcommand, and the first options and arguments, as many as
+// shown.
 func (n Never) spell(shown int) string {
 	words := []string{n.Program, n.Command}
 	for _, list := range [][]string{strings.Fields(n.Flags), n.Args, n.With} {

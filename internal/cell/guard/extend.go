@@ -14,8 +14,8 @@ import (
 // extendsDefault is the value of extends in a policy that holds only what differs from the built-in policy.
 const extendsDefault = "default"
 
-// Without lists what a policy takes away from the policy that it extends. It cannot take away what forbids: never, private,
-// secrets, protected, keep and branches only grow.
+// Without lists what a policy takes away from the policy that it extends. It cannot take away what forbids: never,
+// private, secrets, protected, keep and branches only grow.
 type Without struct {
 	// Programs lists programs, and subcommands as in "docker exec".
 	Programs    []string `yaml:"programs"`
@@ -31,8 +31,8 @@ type Without struct {
 	} `yaml:"tiers"`
 }
 
-// ParsePolicyOver parses a policy in YAML. If it says `extends: default`, the result is base with what the text adds and takes
-// away. Its error is a *PolicyError, with the line in text.
+// ParsePolicyOver parses a policy in YAML. If it says `extends: default`, the result is base with what the text adds
+// and takes away. Its error is a *PolicyError, with the line in text.
 func ParsePolicyOver(base, text []byte) (*Policy, error) {
 	own, err := parseExtension(text)
 	if err != nil {
@@ -92,14 +92,17 @@ func (p *Policy) checkExtension() error {
 			return &mistake{[]any{"tiers", tier}, errors.New("there are the tiers 1, 2 and 3")}
 		}
 		if p.Tiers[tier].Anything {
-			return &mistake{[]any{"tiers", tier, "anything"}, errors.New("cannot be added: copy deploy/policy.yaml, if you are sure")}
+			return &mistake{
+				[]any{"tiers", tier, "anything"},
+				errors.New("cannot be added: copy deploy/policy.yaml, if you are sure"),
+			}
 		}
 	}
 	return p.checkRules()
 }
 
-// takeAway removes what an extension does without. Something that is not there is a mistake: the operator relies on a rule that
-// has no effect.
+// takeAway removes what an extension does without. Something that is not there is a mistake: the operator relies on a
+// rule that has no effect.
 func (p *Policy) takeAway(without Without) error {
 	for i, name := range without.Programs {
 		if !removeProgram(p.Programs, strings.Fields(name)) {
@@ -116,7 +119,10 @@ func (p *Policy) takeAway(without Without) error {
 	less := func(list, out []string, path ...any) []string {
 		for i, item := range out {
 			if !slices.Contains(list, item) && err == nil {
-				err = &mistake{append(append([]any{"without"}, path...), i), fmt.Errorf("%s is not in the built-in policy", item)}
+				err = &mistake{
+					append(append([]any{"without"}, path...), i),
+					fmt.Errorf("%s is not in the built-in policy", item),
+				}
 			}
 		}
 		return slices.DeleteFunc(slices.Clone(list), func(item string) bool { return slices.Contains(out, item) })
@@ -165,8 +171,8 @@ func (p *Policy) add(own *Policy) {
 	p.Extends, p.Without = "", Without{}
 }
 
-// merge adds to a value what more holds: lists are joined, also within maps and structs, and other values are replaced unless they are
-// zero. What into shares with other values does not change.
+// merge adds to a value what more holds: lists are joined, also within maps and structs, and other values are replaced
+// unless they are zero. What into shares with other values does not change.
 func merge(into, more reflect.Value) {
 	switch into.Kind() {
 	case reflect.Slice:
@@ -197,8 +203,8 @@ func merge(into, more reflect.Value) {
 	}
 }
 
-// Own returns what the operator's policy adds to the built-in one and takes away: the lines of its file, without comments; nil if it does
-// not extend it.
+// Own returns what the operator's policy adds to the built-in one and takes away: the lines of its file, without
+// comments; nil if it does not extend it.
 func (p *Policy) Own() (lines []string) {
 	for line := range strings.Lines(p.own) {
 		if text := strings.TrimSpace(line); text != "" && text[0] != '#' {
@@ -212,7 +218,8 @@ func (p *Policy) Own() (lines []string) {
 func (p *Policy) Lacks(base *Policy) (lines []string) {
 	forbidden := func(policy *Policy) (all []string) {
 		for name, list := range map[string][]string{
-			"private": policy.Private, "secrets": policy.Secrets, "protected": policy.Protected, "branches": policy.Branches,
+			"private": policy.Private, "secrets": policy.Secrets, "protected": policy.Protected,
+			"branches": policy.Branches,
 		} {
 			for _, item := range list {
 				all = append(all, name+": "+item)
@@ -225,5 +232,6 @@ func (p *Policy) Lacks(base *Policy) (lines []string) {
 		return all
 	}
 	has := forbidden(p)
-	return slices.Sorted(slices.Values(slices.DeleteFunc(forbidden(base), func(rule string) bool { return slices.Contains(has, rule) })))
+	return slices.Sorted(slices.Values(slices.DeleteFunc(forbidden(base),
+		func(rule string) bool { return slices.Contains(has, rule) })))
 }

@@ -22,7 +22,8 @@ type form struct {
 
 // flag is an option that may be given.
 type flag struct {
-	// value is the type of the option's value; empty if the option takes no value. An option with two values has a second type.
+	// value is the type of the option's value; empty if the option takes no value. An option with two values has a
+	// second type.
 	value, second string
 	// optional means that the value can be omitted. A value that is given must be attached to the option: -i.bak,
 	// --color=auto.
@@ -126,7 +127,8 @@ type given struct {
 	flags  map[string]bool
 	values []typed
 	args   []string
-	// at has the number of words from each argument to the end of the command line, dashes that from "--"; 0 if it is not given.
+	// at has the number of words from each argument to the end of the command line, dashes that from "--"; 0 if it is
+	// not given.
 	at     []int
 	dashes int
 }
@@ -146,8 +148,8 @@ type typed struct {
 	// flag is the name of the option, if the word is the value of an option. For arguments, and for values attached to
 	// a short option, flag is empty.
 	flag string
-	// command is the command of find -exec, without its terminator. The field fromEnd counts the words from its start to
-	// the end of the command line.
+	// command is the command of find -exec, without its terminator. The field fromEnd counts the words from its start
+	// to the end of the command line.
 	command []string
 	fromEnd int
 }

@@ -108,7 +108,8 @@ func (u Uses) grants(listed []Grant, tier int, of Grant) []Grant {
 		listed = append(listed, Grant{
 			Program: of.Program, Command: of.Command, Before: of.Before,
 			Options: unique(strings.Fields(use.Flags)), Needs: strings.Fields(use.Needs),
-			Arguments: strings.Fields(use.Args), AnyOption: use.AnyOption, Action: use.Action, In: use.In, Tier: use.Tier,
+			Arguments: strings.Fields(use.Args), AnyOption: use.AnyOption, Action: use.Action, In: use.In,
+			Tier: use.Tier,
 		})
 	}
 	return listed
@@ -163,5 +164,6 @@ func (g Grant) Writes() bool {
 
 // Runs reports whether the use runs another command.
 func (g Grant) Runs() bool {
-	return slices.ContainsFunc(g.Arguments, func(argument string) bool { return wrapping(strings.TrimRight(argument, "?*+")) })
+	return slices.ContainsFunc(g.Arguments,
+		func(argument string) bool { return wrapping(strings.TrimRight(argument, "?*+")) })
 }

@@ -158,7 +158,8 @@ func (j judge) tool(call Call) (found, error) {
 	case "Grep":
 		return j.file(input.Path, j.read)
 	case "Glob":
-		if strings.HasPrefix(input.Pattern, "/") || strings.Contains(input.Pattern, "..") || strings.HasPrefix(input.Pattern, "~") {
+		if strings.HasPrefix(input.Pattern, "/") || strings.Contains(input.Pattern, "..") ||
+			strings.HasPrefix(input.Pattern, "~") {
 			return found{}, denied("Glob: give the directory as path, and a pattern within it")
 		}
 		return j.file(input.Path, j.read)
@@ -175,7 +176,8 @@ func (j judge) mcp(tool string) (found, error) {
 		return found{}, &DeniedError{Rule: tool, Reason: "the tool " + tool + " is not in the policy"}
 	}
 	if lowest > j.tier {
-		return found{}, &DeniedError{Rule: tool, Reason: "the tool " + tool + " is granted to Tier " + strconv.Itoa(lowest) + " only"}
+		return found{}, &DeniedError{Rule: tool, Reason: "the tool " + tool + " is granted to Tier " +
+			strconv.Itoa(lowest) + " only"}
 	}
 	return allowedBy(tool), nil
 }

@@ -87,8 +87,8 @@ func stage(t *testing.T) (guard.Place, *strings.Replacer) {
 	}, strings.NewReplacer("/srv/repo", repository, "/home/agent", home, "/tmp/session", temp)
 }
 
-// TestCorpus checks the guard's decisions before a call runs. Calls that must be denied are denied, or decided while they
-// run. TestCorpus of internal/cell/shell runs the corpus.
+// TestCorpus checks the guard's decisions before a call runs. Calls that must be denied are denied, or decided while
+// they run. TestCorpus of internal/cell/shell runs the corpus.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	g := guard.New(policy(t), guard.Host{})
@@ -123,8 +123,8 @@ var textProgram = regexp.MustCompile(`\b(awk|sed|jq|yq) `)
 // namesFile matches the calls of which an argument names the file.
 var namesFile = regexp.MustCompile(`--rawfile|^yq /`)
 
-// TestTextsWithoutTheKernel checks that texts of awk, sed, jq and yq are refused where the kernel does not judge what they do, and in
-// containers. Plain ones are granted.
+// TestTextsWithoutTheKernel checks that texts of awk, sed, jq and yq are refused where the kernel does not judge what
+// they do, and in containers. Plain ones are granted.
 func TestTextsWithoutTheKernel(t *testing.T) {
 	t.Parallel()
 	g := guard.New(policy(t), guard.Host{})
@@ -162,7 +162,8 @@ func TestTextsWithoutTheKernel(t *testing.T) {
 	}
 }
 
-// TestTextsAreOffline checks that programs of texts, of which gawk connects to any address, are started without sockets, and no others.
+// TestTextsAreOffline checks that programs of texts, of which gawk connects to any address, are started without
+// sockets, and no others.
 func TestTextsAreOffline(t *testing.T) {
 	t.Parallel()
 	g := guard.New(policy(t), guard.Host{})
@@ -185,7 +186,8 @@ func TestTextsAreOffline(t *testing.T) {
 	}
 }
 
-// TestReasons checks that a refusal gives the reason that helps: what the best fitting use lacks, or what to use in its place.
+// TestReasons checks that a refusal gives the reason that helps: what the best fitting use lacks, or what to use in its
+// place.
 func TestReasons(t *testing.T) {
 	t.Parallel()
 	g := guard.New(policy(t), guard.Host{})
@@ -243,7 +245,8 @@ func TestAdds(t *testing.T) {
 	}
 }
 
-// TestProgramsByOtherPaths checks that a path with .. and a file of an agent with the name of a granted program are not taken for it.
+// TestProgramsByOtherPaths checks that a path with .. and a file of an agent with the name of a granted program are not
+// taken for it.
 func TestProgramsByOtherPaths(t *testing.T) {
 	t.Parallel()
 	own := policy(t).WithPassed([]guard.Passed{{Variable: "KUBE_TOKEN", Program: "kubectl"}})

@@ -81,7 +81,8 @@ func (j judge) environment(variables []string) error {
 			return denied("the variable %s may not be set for a program", name)
 		}
 		if isLocale(name) && !plainLocale.MatchString(value) {
-			return denied("%s is no locale of UTF-8, in which programs read bytes as the guard does: write %s=C.UTF-8", variable, name)
+			return denied("%s is no locale of UTF-8, in which programs read bytes as the guard does: write %s=C.UTF-8",
+				variable, name)
 		}
 		if strings.ContainsAny(value, "/:") && !timezone.MatchString(variable) {
 			return denied("this value of the variable %s may name a file", name)
@@ -90,9 +91,9 @@ func (j judge) environment(variables []string) error {
 	return nil
 }
 
-// WithPlainLocales returns an environment in which locales of another character set than UTF-8 and ASCII are C.UTF-8. In GBK, Big5 and
-// Shift JIS the second byte of a character can be a quote, a backslash or a letter of ASCII, so a program could read other words than the
-// guard.
+// WithPlainLocales returns an environment in which locales of another character set than UTF-8 and ASCII are C.UTF-8.
+// In GBK, Big5 and Shift JIS the second byte of a character can be a quote, a backslash or a letter of ASCII, so a
+// program could read other words than the guard.
 func WithPlainLocales(environ []string) []string {
 	plain := slices.Clone(environ)
 	for i, variable := range plain {
@@ -105,8 +106,8 @@ func WithPlainLocales(environ []string) []string {
 
 func isLocale(variable string) bool { return variable == "LANG" || strings.HasPrefix(variable, "LC_") }
 
-// plainLocale matches the values of a locale whose character set is ASCII or UTF-8. Without a character set, a name such as zh_TW has
-// another one.
+// plainLocale matches the values of a locale whose character set is ASCII or UTF-8. Without a character set, a name
+// such as zh_TW has another one.
 var plainLocale = regexp.MustCompile(`^(|C|POSIX|[A-Za-z0-9_]+\.(?i:utf-?8)(@[a-z]+)?)$`)
 
 // timezone matches values of TZ that name a zone.
@@ -119,15 +120,16 @@ func matchesName(pattern, name string) bool {
 	return pattern == name
 }
 
-// program returns the name under which the policy lists a program. At tiers that are held to a list, the program must be
-// in one of the policy's directories, because agents cannot write there.
+// program returns the name under which the policy lists a program. At tiers that are held to a list, the program must
+// be in one of the policy's directories, because agents cannot write there.
 func (j judge) program(word string) (string, error) {
 	path := word
 	switch {
 	case !strings.Contains(word, "/"):
 		path = j.files.LookPath(word, j.place.Path)
 	case !filepath.IsAbs(word) && !j.limits().Anything:
-		return "", denied("%s is a program of the working directory; only those of the system are granted, by their names", word)
+		return "", denied("%s is a program of the working directory; only those of the system are granted, by their "+
+			"names", word)
 	}
 	name := filepath.Base(word)
 	if !j.limits().Anything && word != filepath.Clean(word) { // behind a link, .. leads elsewhere
@@ -145,7 +147,8 @@ func (j judge) program(word string) (string, error) {
 	return "", denied("%s stands for %s here, which is in no directory of programs", word, path)
 }
 
-// isSystem reports whether a file is a program in one of the policy's directories. A path with .. is none: links decide where it leads.
+// isSystem reports whether a file is a program in one of the policy's directories. A path with .. is none: links decide
+// where it leads.
 func (j judge) isSystem(path string) bool {
 	return path == filepath.Clean(path) && slices.Contains(j.policy.Directories, filepath.Dir(path))
 }
@@ -158,7 +161,8 @@ func (j judge) uses(name string, command Command) (found, error) {
 	return j.anyOf(j.policy.Programs[name], name, command, command.Words[1:], given{})
 }
 
-// anyOf returns what the first use that grants the words found. If no use grants them, it returns the error of the use that fits best.
+// anyOf returns what the first use that grants the words found. If no use grants them, it returns the error of the use
+// that fits best.
 func (j judge) anyOf(uses Uses, name string, command Command, words []string, before given) (found, error) {
 	var reason error
 	best := fitsNot
@@ -177,7 +181,8 @@ func (j judge) anyOf(uses Uses, name string, command Command, words []string, be
 	return found{}, withRule(reason, name)
 }
 
-// notGranted returns the error for a program or subcommand of which the tier is granted no use, with what to use in its place.
+// notGranted returns the error for a program or subcommand of which the tier is granted no use, with what to use in its
+// place.
 func (j judge) notGranted(name string) error {
 	reason := name + " is not granted at any tier that is held to a list"
 	if _, there := j.policy.Programs[name]; there {
@@ -320,8 +325,8 @@ func (j judge) changed(got given, dir string) (string, error) {
 	return dir, nil
 }
 
-// isProject reports whether a directory is the directory of one of the policy's projects. A directory below it is none: another
-// project can be there.
+// isProject reports whether a directory is the directory of one of the policy's projects. A directory below it is none:
+// another project can be there.
 func (j judge) isProject(dir string) bool {
 	resolved, err := j.files.Resolve(dir)
 	return err == nil && !j.remote && slices.Contains(j.roots(j.policy.Projects), resolved)

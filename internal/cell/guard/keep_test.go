@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/guard"
 )
 
-// obeyed lists files that programs, editors, CI systems and agents run or obey by themselves, each with the place where its program
-// looks for it.
+// obeyed lists files that programs, editors, CI systems and agents run or obey by themselves, each with the place where
+// its program looks for it.
 const obeyed = `
 .netrc .kube/config .docker/config.json .config/git/config .config/git/ignore
 .git/hooks/post-checkout .git/config .gitmodules .gitattributes .gitconfig .lfsconfig .hg/hgrc .githooks/pre-push .husky/pre-commit
@@ -35,8 +35,8 @@ CLAUDE.md CLAUDE.local.md .claude/settings.json .mcp.json AGENTS.md AGENTS.overr
 compose.yaml docker-compose.override.yml
 `
 
-// TestKeptFiles checks that Tier 2 changes none of these files, in no directory and in no spelling, and that it changes others. Every
-// pattern of the policy matches one of the files, or a file that is named here.
+// TestKeptFiles checks that Tier 2 changes none of these files, in no directory and in no spelling, and that it changes
+// others. Every pattern of the policy matches one of the files, or a file that is named here.
 func TestKeptFiles(t *testing.T) {
 	t.Parallel()
 	place, _ := stage(t)

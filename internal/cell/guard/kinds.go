@@ -148,14 +148,15 @@ func (j judge) port(word string, _ Command) error {
 	}
 	for _, door := range j.place.Doors {
 		if low <= door.Port && door.Port <= high {
-			return &DeniedError{Rule: "doors", Reason: "port " + strconv.Itoa(door.Port) + " is the supervisor's own: agents do not ask it"}
+			return &DeniedError{Rule: "doors", Reason: "port " + strconv.Itoa(door.Port) +
+				" is the supervisor's own: agents do not ask it"}
 		}
 	}
 	return nil
 }
 
-// revision accepts REVISION, REVISION:PATH and PATH for files of the repository that are not secret. The kernel judges the files that
-// git opens; what was committed comes from the repository itself.
+// revision accepts REVISION, REVISION:PATH and PATH for files of the repository that are not secret. The kernel judges
+// the files that git opens; what was committed comes from the repository itself.
 func (j judge) revision(word string, command Command) error {
 	if strings.ContainsAny(word, "*?[") || strings.HasPrefix(word, ":") || strings.Contains(word, ":(") {
 		return denied("%s: name revision and files", word)
@@ -215,10 +216,12 @@ func (j judge) branch(word string, _ Command) error {
 	for _, prefix := range []string{"refs/", "heads/"} {
 		short = strings.TrimPrefix(short, prefix)
 	}
-	if !gitName.MatchString(short) || slices.Contains([]string{"refs", "heads", "tags", "remotes"}, strings.SplitN(short, "/", 2)[0]) {
+	if !gitName.MatchString(short) || slices.Contains([]string{"refs", "heads", "tags", "remotes"},
+		strings.SplitN(short, "/", 2)[0]) {
 		return denied("%q is not the plain name of a branch", word)
 	}
-	if slices.ContainsFunc(j.policy.Branches, func(protected string) bool { return strings.EqualFold(protected, short) }) {
+	if slices.ContainsFunc(j.policy.Branches,
+		func(protected string) bool { return strings.EqualFold(protected, short) }) {
 		return denied("%s is not pushed to by agents: push a branch of your own and open a pull request", word)
 	}
 	return nil

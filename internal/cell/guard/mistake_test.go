@@ -80,8 +80,8 @@ func TestParsePolicyNamesTheLine(t *testing.T) {
 	}
 }
 
-// TestTheNearestDirectoryCounts checks that the innermost directory decides. By default the agent's directories lie within
-// the supervisor's.
+// TestTheNearestDirectoryCounts checks that the innermost directory decides. By default the agent's directories lie
+// within the supervisor's.
 func TestTheNearestDirectoryCounts(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()

@@ -20,7 +20,8 @@ func (j judge) never(name string, command Command) error {
 		programs := strings.Split(rule.Program, "|")
 		if (slices.Contains(programs, name) || rule.Program == "*") && rule.matches(j, command) {
 			return &DeniedError{
-				Rule: "never: " + strings.TrimSpace(rule.Program+" "+rule.Command), Reason: rule.Why + ", which no agent may do",
+				Rule: "never: " + strings.TrimSpace(rule.Program+" "+rule.Command), Reason: rule.Why +
+					", which no agent may do",
 			}
 		}
 	}
@@ -32,7 +33,8 @@ func (n Never) matches(j judge, command Command) bool {
 	if !n.hasCommand(words) {
 		return false
 	}
-	if n.Flags != "" && !slices.ContainsFunc(strings.Fields(n.Flags), func(name string) bool { return hasFlag(words, name) }) {
+	if n.Flags != "" && !slices.ContainsFunc(strings.Fields(n.Flags),
+		func(name string) bool { return hasFlag(words, name) }) {
 		return false
 	}
 	for _, patterns := range [][]string{n.Args, n.With} {
@@ -128,7 +130,8 @@ var shells = []string{"bash", "sh", "dash"}
 
 // isScriptOrFile reports whether a word of a shell makes it run something else than its standard input.
 func isScriptOrFile(word string) bool {
-	return word == "-c" || !strings.HasPrefix(word, "-") || !strings.HasPrefix(word, "--") && strings.Contains(word, "c")
+	return word == "-c" || !strings.HasPrefix(word, "-") ||
+		!strings.HasPrefix(word, "--") && strings.Contains(word, "c")
 }
 
 // asTier returns the judge of another tier.
@@ -142,7 +145,8 @@ func (j judge) asTier(tier int) judge {
 func (j judge) within(command Command) error {
 	for i, word := range command.Words[1:] {
 		name := filepath.Base(word)
-		if slices.ContainsFunc(j.policy.Never, func(rule Never) bool { return slices.Contains(strings.Split(rule.Program, "|"), name) }) {
+		if slices.ContainsFunc(j.policy.Never,
+			func(rule Never) bool { return slices.Contains(strings.Split(rule.Program, "|"), name) }) {
 			inner := command
 			inner.Words = command.Words[i+1:]
 			if err := j.never(name, inner); err != nil {
@@ -210,14 +214,16 @@ func (j judge) doors(word string) error {
 			continue
 		}
 		if containsNumber(word, door.Port) {
-			return &DeniedError{Rule: "doors", Reason: word + " names a port of the supervisor, which agents do not ask"}
+			return &DeniedError{Rule: "doors", Reason: word +
+				" names a port of the supervisor, which agents do not ask"}
 		}
 	}
 	return nil
 }
 
 // containsNumber reports whether text contains number as a whole number. It ignores parts of longer numbers, and
-// fractions of decimal numbers. Zeros in front count for numbers of four digits or more: 001 is a name, and 07233 a port.
+// fractions of decimal numbers. Zeros in front count for numbers of four digits or more: 001 is a name, and 07233 a
+// port.
 func containsNumber(text string, number int) bool {
 	for _, at := range wholeNumber.FindAllStringSubmatch(text, -1) {
 		text := at[2]

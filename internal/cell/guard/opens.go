@@ -19,13 +19,13 @@ type FileRules struct {
 // systemDirs lists directories and files of packages, which every user may read. Certificates are named like keys.
 func systemDirs() []string {
 	return []string{
-		"/usr", "/lib", "/lib64", "/bin", "/sbin", "/snap", "/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/ca-bundle.pem",
-		"/etc/pki/tls/certs", "/etc/pki/tls/cacert.pem", "/etc/pki/ca-trust",
+		"/usr", "/lib", "/lib64", "/bin", "/sbin", "/snap", "/etc/ssl/certs", "/etc/ssl/cert.pem",
+		"/etc/ssl/ca-bundle.pem", "/etc/pki/tls/certs", "/etc/pki/tls/cacert.pem", "/etc/pki/ca-trust",
 	}
 }
 
-// Reached returns the files and directories that a tier reads and changes at a place. It reads the system's certificates wherever they are,
-// and what stands beside directories of programs, which load it.
+// Reached returns the files and directories that a tier reads and changes at a place. It reads the system's
+// certificates wherever they are, and what stands beside directories of programs, which load it.
 func (p *Policy) Reached(tier int, place Place) (read, write []string) {
 	j := judge{policy: p, tier: tier, place: place, files: Host{}}
 	read = slices.Concat(j.roots(j.readable()), place.Asked, systemDirs(), []string{"/var/lib/ca-certificates"})

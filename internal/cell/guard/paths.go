@@ -13,9 +13,9 @@ import (
 type Place struct {
 	// Work lists the directories that the agent works in.
 	Work []string
-	// Origin is the directory that the session's git worktree in Work replaces; empty without a worktree. The agent may read Origin, but
-	// not change it. In Origin the agent may also run commands such as docker compose, which act on services and use the files of a
-	// directory.
+	// Origin is the directory that the session's git worktree in Work replaces; empty without a worktree. The agent may
+	// read Origin, but not change it. In Origin the agent may also run commands such as docker compose, which act on
+	// services and use the files of a directory.
 	Origin string
 	// Dir is the directory in which commands start. If it is empty, commands start in the first directory of Work.
 	Dir string
@@ -34,7 +34,8 @@ type Place struct {
 	Doors []Door
 	// Services lists the supervisor's own unit and container, on which agents may not act.
 	Services []string
-	// Confined reports that the kernel holds each program to its own executables and to the files and connections of the tier.
+	// Confined reports that the kernel holds each program to its own executables and to the files and connections of
+	// the tier.
 	Confined bool
 	// Asked lists files that the agent is asked to write. Each is listed twice: by its name, and with symbolic links
 	// resolved. The agent may write these files at every tier.
@@ -63,8 +64,8 @@ func IsSecret(variable string) bool {
 	return secretName.MatchString(variable) && !gitSetting.MatchString(variable)
 }
 
-// at returns the absolute path that a word names for a program in the directory dir. The path can contain ".." and double
-// slashes. If the path depends on an unknown directory, the error is errAtRun.
+// at returns the absolute path that a word names for a program in the directory dir. The path can contain ".." and
+// double slashes. If the path depends on an unknown directory, the error is errAtRun.
 func at(word, dir string) (string, error) {
 	switch {
 	case word == "":
@@ -119,7 +120,8 @@ func (j judge) asked(path string) bool {
 		return false
 	}
 	paths, err := j.resolve(path)
-	return err == nil && !slices.ContainsFunc(paths, func(one string) bool { return !slices.Contains(j.place.Asked, one) })
+	return err == nil && !slices.ContainsFunc(paths,
+		func(one string) bool { return !slices.Contains(j.place.Asked, one) })
 }
 
 // source accepts a file to copy. The tier must be permitted to read the file. A protected file is refused, because its
@@ -171,8 +173,8 @@ func (j judge) reach(path string, roots []string, refuse func(path string) error
 	return nil
 }
 
-// resolve returns two paths for one: as written, and with symbolic links resolved. On another host nothing is resolved. There the first
-// is also what a relative path names in the root directory, in which many containers start.
+// resolve returns two paths for one: as written, and with symbolic links resolved. On another host nothing is resolved.
+// There the first is also what a relative path names in the root directory, in which many containers start.
 func (j judge) resolve(path string) ([]string, error) {
 	clean := filepath.Clean(path)
 	if j.remote {
@@ -267,14 +269,17 @@ func (j judge) protected(path string) error {
 	return nil
 }
 
-// kept reports whether one of the patterns matches a path, whatever the case of the letters: some file systems ignore it.
+// kept reports whether one of the patterns matches a path, whatever the case of the letters: some file systems ignore
+// it.
 func kept(patterns []string, path string) bool {
 	fold := func(text string) string { return strings.ToLower(strings.ToUpper(text)) }
 	folded := fold(path)
-	return slices.ContainsFunc(patterns, func(pattern string) bool { return doublestar.MatchUnvalidated(fold(pattern), folded) })
+	return slices.ContainsFunc(patterns,
+		func(pattern string) bool { return doublestar.MatchUnvalidated(fold(pattern), folded) })
 }
 
 // matchesAny reports whether one of the patterns matches a path.
 func matchesAny(patterns []string, path string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, path) })
+	return slices.ContainsFunc(patterns,
+		func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, path) })
 }

@@ -25,8 +25,8 @@ type Policy struct {
 	Environment []string `yaml:"environment"`
 	// Directories lists the directories of permitted programs, as absolute paths.
 	Directories []string `yaml:"directories"`
-	// Projects lists the directories of Compose projects outside of the working directory, as absolute paths. A tier may use
-	// docker compose with them as with a project of its working directory. It may not read other files there.
+	// Projects lists the directories of Compose projects outside of the working directory, as absolute paths. A tier
+	// may use docker compose with them as with a project of its working directory. It may not read other files there.
 	Projects []string `yaml:"projects"`
 	// Checks says what the checks and previews of a repository may use.
 	Checks Checks `yaml:"checks"`
@@ -38,11 +38,11 @@ type Policy struct {
 	Secrets []string `yaml:"secrets"`
 	// Protected lists patterns of files that agents may not change, and of data that they may not delete.
 	Protected []string `yaml:"protected"`
-	// Opens maps the names of programs to the files that they need although these are in Secrets or Protected. The sandbox denies
-	// these files to every other program.
+	// Opens maps the names of programs to the files that they need although these are in Secrets or Protected. The
+	// sandbox denies these files to every other program.
 	Opens map[string]Opens `yaml:"opens"`
-	// Variables maps the names of programs to the variables of CLAUDEOPS_PASS_ENV that they get. No other program gets these
-	// variables. A name that ends in "*" is a prefix.
+	// Variables maps the names of programs to the variables of CLAUDEOPS_PASS_ENV that they get. No other program gets
+	// these variables. A name that ends in "*" is a prefix.
 	Variables map[string][]string `yaml:"variables"`
 	// Tiers maps the number of each tier to its limits.
 	Tiers map[int]Limits `yaml:"tiers"`
@@ -113,8 +113,8 @@ type Use struct {
 	Stdin string `yaml:"stdin"`
 	// Flags lists the options that may be given, with the types of their values.
 	Flags string `yaml:"flags"`
-	// Adds lists options with which the program is always started. They stand in front of those of the call. In a container or on another
-	// host nobody adds them: there the program may ask localhost only.
+	// Adds lists options with which the program is always started. They stand in front of those of the call. In a
+	// container or on another host nobody adds them: there the program may ask localhost only.
 	Adds string `yaml:"adds"`
 	// Needs lists options that must be given. "-a|-b" requires one of the two.
 	Needs string `yaml:"needs"`
@@ -130,8 +130,9 @@ type Use struct {
 	// Services is the source of the services' names if no argument names a service. The value "compose" means the
 	// compose file in the working directory.
 	Services string `yaml:"services"`
-	// In limits the working directory. "work" requires one of the agent's working directories, "project" one of these or a
-	// directory in the policy's Projects. "repository" differs from "work" in a worktree: what changes something runs there.
+	// In limits the working directory. "work" requires one of the agent's working directories, "project" one of these
+	// or a directory in the policy's Projects. "repository" differs from "work" in a worktree: what changes something
+	// runs there.
 	In string `yaml:"in"`
 	// AnyOption permits every option, and is for programs without harmful options.
 	AnyOption bool `yaml:"any_option"`
@@ -187,11 +188,12 @@ func ParsePolicy(text []byte) (*Policy, error) {
 
 // Runs reports whether the policy grants the tier any use of a program.
 func (p *Policy) Runs(tier int, program string) bool {
-	return p.Tiers[tier].Anything || slices.ContainsFunc(p.Programs[program], func(use Use) bool { return use.reaches(tier) })
+	return p.Tiers[tier].Anything || slices.ContainsFunc(p.Programs[program],
+		func(use Use) bool { return use.reaches(tier) })
 }
 
-// MayChange reports whether commits of a tier may change a file of a repository without a person. The name is relative to the
-// repository's top.
+// MayChange reports whether commits of a tier may change a file of a repository without a person. The name is relative
+// to the repository's top.
 func (p *Policy) MayChange(tier int, name string) bool {
 	return matchesAny(p.Tiers[tier].Review.Paths, name)
 }
@@ -239,7 +241,8 @@ func (p *Policy) checkRules() error {
 	}
 	for i, dir := range p.Projects {
 		if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || dir == "/" {
-			return &mistake{[]any{"projects", i}, fmt.Errorf("must be the absolute path of a directory, and is %q", dir)}
+			return &mistake{[]any{"projects", i}, fmt.Errorf("must be the absolute path of a directory, and is %q",
+				dir)}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Programs)) {

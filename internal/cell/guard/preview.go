@@ -75,7 +75,8 @@ func (r *reader) survey(file *syntax.File) error {
 			r.names[n.Name.Value] = true
 		case *syntax.ParamExp:
 			if n.Param != nil && !r.names[n.Param.Value] && IsSecret(n.Param.Value) {
-				refused = &DeniedError{Rule: "secrets", Reason: "the value of " + n.Param.Value + " is a secret: agents do not use it"}
+				refused = &DeniedError{Rule: "secrets", Reason: "the value of " + n.Param.Value +
+					" is a secret: agents do not use it"}
 			}
 		}
 		if refused == nil {
@@ -103,7 +104,8 @@ func lacking(node syntax.Node) error {
 			return denied("the redirection <> is not supported: use < or >")
 		case n.Op == syntax.DplOut && n.N == nil && strings.Trim(target, "0123456789-") != "": // >& FILE
 		case (n.Op == syntax.DplOut || n.Op == syntax.DplIn) && !slices.Contains([]string{"", "1", "2", "-"}, target):
-			return denied("the redirection %s%s is not supported: copy the descriptors 1 and 2, as in 2>&1", n.Op, target)
+			return denied("the redirection %s%s is not supported: copy the descriptors 1 and 2, as in 2>&1", n.Op,
+				target)
 		}
 	}
 	return nil
@@ -145,13 +147,14 @@ func (r *reader) stmt(stmt *syntax.Stmt, dir *string) error {
 	return r.branches(stmt.Cmd, dir)
 }
 
-// isOption reports whether an argument of declare is an option, which can change what a variable means, or hides a variable.
+// isOption reports whether an argument of declare is an option, which can change what a variable means, or hides a
+// variable.
 func isOption(assign *syntax.Assign) bool {
 	return assign.Name == nil || assign.Naked || strings.HasPrefix(assign.Name.Value, "-")
 }
 
-// branches reads a command that contains other commands, each of which may run or not. It reads them in the directory in
-// which the command starts, unless the command changes the directory somewhere.
+// branches reads a command that contains other commands, each of which may run or not. It reads them in the directory
+// in which the command starts, unless the command changes the directory somewhere.
 func (r *reader) branches(command syntax.Command, dir *string) error {
 	start := *dir
 	changes := false
@@ -298,7 +301,8 @@ func (r *reader) eval(script string) error {
 // unmoved refuses assignments that decide where cd leads in a container or on another host.
 func (r *reader) unmoved(assigns []*syntax.Assign) error {
 	for _, assign := range assigns {
-		if r.judge.remote && !r.judge.limits().Anything && slices.Contains([]string{"CDPATH", "HOME", "OLDPWD", "PWD"}, assign.Name.Value) {
+		if r.judge.remote && !r.judge.limits().Anything && slices.Contains([]string{"CDPATH", "HOME", "OLDPWD", "PWD"},
+			assign.Name.Value) {
 			return denied("%s decides where cd leads there: leave it out", assign.Name.Value)
 		}
 	}
@@ -326,8 +330,8 @@ func (r *reader) program(call *syntax.CallExpr, words []string, complete bool, d
 
 func hasPattern(word string) bool { return strings.ContainsAny(word, "*?[") }
 
-// partly returns an error if a command is certain to be denied although some of its words are unknown. The unknown words
-// are left out of words.
+// partly returns an error if a command is certain to be denied although some of its words are unknown. The unknown
+// words are left out of words.
 func (j judge) partly(words []string, dir string) error {
 	name, err := j.program(words[0])
 	if err != nil {
@@ -387,7 +391,8 @@ func (r *reader) fields(word *syntax.Word, dir string) (fields []string, known b
 // isKnown reports whether the value of $NAME is known: the script does not set it, and the session does.
 func (r *reader) isKnown(p *syntax.ParamExp) bool {
 	name := p.Param.Value
-	plain := p.Short || p.Exp == nil && p.Repl == nil && p.Slice == nil && p.Index == nil && !p.Excl && !p.Length && p.Names == 0
+	plain := p.Short || p.Exp == nil && p.Repl == nil && p.Slice == nil && p.Index == nil && !p.Excl && !p.Length &&
+		p.Names == 0
 	return plain && !r.names[name] && !r.judge.remote && (name == "HOME" || name == "TMPDIR")
 }
 
@@ -401,10 +406,13 @@ func matches(word *syntax.Word) bool {
 
 // builtins lists the commands of the shell itself that start no program and open no file.
 var builtins = []string{
-	":", "true", "false", "echo", "printf", "pwd", "type", "exit", "return", "break", "continue", "wait", "times", "[", "test",
-	"ulimit", "read", "set", "shift", "hash", "let", "umask", "mapfile", "readarray", "getopts", "jobs", "help", "dirs", "command",
-	"builtin", "exec", "fg", "bg", "disown",
+	":", "true", "false", "echo", "printf", "pwd", "type", "exit", "return", "break", "continue", "wait", "times", "[",
+	"test", "ulimit", "read", "set", "shift", "hash", "let", "umask", "mapfile", "readarray", "getopts", "jobs",
+	"help", "dirs", "command", "builtin", "exec", "fg", "bg", "disown",
 }
 
 // meaningful lists the commands of the shell itself that change what later commands mean, or that act on processes.
-var meaningful = []string{"source", ".", "eval", "alias", "unalias", "trap", "kill", "shopt", "pushd", "popd", "unset", "enable"}
+var meaningful = []string{
+	"source", ".", "eval", "alias", "unalias", "trap", "kill", "shopt", "pushd", "popd", "unset",
+	"enable",
+}

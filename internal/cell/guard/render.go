@@ -23,7 +23,8 @@ func render(script string) (string, error) {
 				unsafe = denied("a here-document in a script for the other side is not granted")
 			}
 			// The target of 2>&1 is a number, which must not be quoted.
-			if descriptor := n.Word.Lit(); (n.Op == syntax.DplOut || n.Op == syntax.DplIn) && strings.Trim(descriptor, "0123456789") != "" {
+			if descriptor := n.Word.Lit(); (n.Op == syntax.DplOut || n.Op == syntax.DplIn) &&
+				strings.Trim(descriptor, "0123456789") != "" {
 				unsafe = denied("the redirection %s%s in a script for the other side is not granted", n.Op, descriptor)
 			}
 			return n.Op != syntax.DplOut && n.Op != syntax.DplIn

@@ -7,13 +7,15 @@ import (
 	"strings"
 )
 
-// The texts of awk, sed, jq and yq are programs. Where the kernel holds a program to its own executables, files and connections
-// (Place.Confined), their texts start, open and show nothing that the tier may not. Elsewhere only plain texts are granted.
+// The texts of awk, sed, jq and yq are programs. Where the kernel holds a program to its own executables, files and
+// connections (Place.Confined), their texts start, open and show nothing that the tier may not. Elsewhere only plain
+// texts are granted.
 
 var (
 	// awkLoads matches what makes gawk load code from a file.
 	awkLoads = regexp.MustCompile(`@[\s\\]*(load|include)\b`)
-	// awkReaches matches what starts programs, opens files and shows the environment. Only print has a file or a pipe behind it.
+	// awkReaches matches what starts programs, opens files and shows the environment. Only print has a file or a pipe
+	// behind it.
 	awkReaches = regexp.MustCompile(`@|(?s:print.*[|>])|\\\n|\b(system|getline|ARG[VC]|PROCINFO|ENVIRON|SYMTAB|FUNCTAB)\b`)
 	// jqReaches does the same for jq and yq.
 	jqReaches = regexp.MustCompile(`(?i)env|import|include|load|eval`)
@@ -57,13 +59,15 @@ func (j judge) sed(text string, _ Command) error {
 	return j.plain("sed", text)
 }
 
-// filter accepts a program of jq or yq. In other programs, which run it with a token of their own, it must not show the environment.
+// filter accepts a program of jq or yq. In other programs, which run it with a token of their own, it must not show the
+// environment.
 func (j judge) filter(text string, command Command) error {
 	program := filepath.Base(command.Words[0])
 	if program != "jq" && program != "yq" && jqEnvironment.MatchString(text) {
 		return denied("jq: it shows the environment: write the name of a field as .env or \"env\"")
 	}
-	if program == "yq" && !strings.HasPrefix(text, ".") { // it can be a command of yq, which takes the next word for the program
+	// it can be a command of yq, which takes the next word for the program
+	if program == "yq" && !strings.HasPrefix(text, ".") {
 		return j.plain(program, text)
 	}
 	if program == "yq" && !j.confined() { // it takes a word that is a file for one
@@ -83,7 +87,8 @@ func (j judge) plain(program, part string) error {
 	case part == "" || j.confined() || j.limits().Anything:
 		return nil
 	case j.remote:
-		return denied("there nobody judges what %s does by %.40q: pipe the file to %[1]s here, as in docker exec NAME cat FILE | %[1]s …",
+		return denied("there nobody judges what %s does by %.40q: pipe the file to %[1]s here, as in docker exec "+
+			"NAME cat FILE | %[1]s …",
 			program, part)
 	}
 	return denied("on this host nobody judges what %s does by %.40q: write it without", program, part)

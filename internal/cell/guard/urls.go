@@ -85,8 +85,10 @@ func (j judge) connect(host, port string) error {
 		number = parsed
 	}
 	for _, door := range j.place.Doors {
-		if door.Port == number && (number != 80 && number != 443 || sameHost(door.Host, host) || j.remote && canBeTheHost(host)) {
-			return &DeniedError{Rule: "doors", Reason: "port " + port + " is the supervisor's own: agents do not ask it"}
+		if door.Port == number && (number != 80 && number != 443 || sameHost(door.Host, host) ||
+			j.remote && canBeTheHost(host)) {
+			return &DeniedError{Rule: "doors", Reason: "port " + port +
+				" is the supervisor's own: agents do not ask it"}
 		}
 	}
 	if j.limits().Anything {
@@ -96,15 +98,18 @@ func (j judge) connect(host, port string) error {
 		return &DeniedError{Rule: "hosts", Reason: host + " is where clouds give out credentials, or no plain address"}
 	}
 	name := strings.TrimSuffix(strings.ToLower(host), ".")
-	if !slices.ContainsFunc(j.limits().Hosts, func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, name) }) {
+	if !slices.ContainsFunc(j.limits().Hosts,
+		func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, name) }) {
 		return &DeniedError{
-			Rule: "hosts", Reason: "the host " + host + " is not among those that Tier " + strconv.Itoa(j.tier) + " may ask",
+			Rule: "hosts", Reason: "the host " + host + " is not among those that Tier " + strconv.Itoa(j.tier) +
+				" may ask",
 		}
 	}
 	return nil
 }
 
-// canBeTheHost reports whether a host can be this one, as a container calls it: by an address or by a name of Docker or Podman.
+// canBeTheHost reports whether a host can be this one, as a container calls it: by an address or by a name of Docker or
+// Podman.
 func canBeTheHost(host string) bool {
 	address, err := netip.ParseAddr(host)
 	name := strings.TrimSuffix(strings.ToLower(host), ".")

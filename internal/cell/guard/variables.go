@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Passed is an entry of CLAUDEOPS_PASS_ENV: a variable, and a program that gets it in addition to those that the policy names.
+// Passed is an entry of CLAUDEOPS_PASS_ENV: a variable, and a program that gets it in addition to those that the policy
+// names.
 type Passed struct {
 	// Variable is a name, or a prefix and "*".
 	Variable string
@@ -14,8 +15,8 @@ type Passed struct {
 	Program string
 }
 
-// VariablesOf returns the variables that a program gets: its own, and those of the programs that it starts itself, because these have
-// no other way to get them.
+// VariablesOf returns the variables that a program gets: its own, and those of the programs that it starts itself,
+// because these have no other way to get them.
 func (p *Policy) VariablesOf(program string) []string {
 	var all []string
 	seen := map[string]bool{}

@@ -5,7 +5,8 @@ import (
 	"path/filepath"
 )
 
-// origin returns a slice with the directory from which the session's worktree was made. If there is no worktree, the slice is empty.
+// origin returns a slice with the directory from which the session's worktree was made. If there is no worktree, the
+// slice is empty.
 func (j judge) origin() []string {
 	if j.place.Origin == "" {
 		return nil
@@ -15,9 +16,10 @@ func (j judge) origin() []string {
 
 // in checks the working directory of a command. The directory must be of the kind that the use requires (see Use.In).
 //
-// If the session has a worktree, uses with "in: work" that change something are granted only in the directory from which the worktree
-// was made. An example is docker compose, which derives the name of a project from the directory. In the worktree it would start a second
-// copy of the services. Uses with "in: repository" that change something are granted only in the worktree.
+// If the session has a worktree, uses with "in: work" that change something are granted only in the directory from
+// which the worktree was made. An example is docker compose, which derives the name of a project from the directory. In
+// the worktree it would start a second copy of the services. Uses with "in: repository" that change something are
+// granted only in the worktree.
 func (j judge) in(use *Use, dir string) error {
 	if use.In == "repository" && dir != "" && !j.limits().Anything {
 		if err := j.notBare(dir); err != nil {
@@ -51,8 +53,8 @@ func (j judge) inside(dir string, names []string) error {
 	return nil
 }
 
-// notBare refuses a directory in which git before 2.38 could take the settings of a repository that an agent has made, and with them
-// start a program: one that looks like a bare repository, or is below one.
+// notBare refuses a directory in which git before 2.38 could take the settings of a repository that an agent has made,
+// and with them start a program: one that looks like a bare repository, or is below one.
 func (j judge) notBare(dir string) error {
 	resolved, err := j.files.Resolve(dir)
 	for ; err == nil; resolved = filepath.Dir(resolved) {

@@ -103,8 +103,8 @@ func TestInAWorktree(t *testing.T) {
 	require.True(t, decide(3, "Bash", map[string]string{"command": here.Replace("cd /tree && make deploy")}).Allowed)
 }
 
-// TestBareRepositories checks that git takes no settings from a repository that an agent has made. Git before 2.38 would start what they
-// name: where the kernel judges git itself, with other words by an alias.
+// TestBareRepositories checks that git takes no settings from a repository that an agent has made. Git before 2.38
+// would start what they name: where the kernel judges git itself, with other words by an alias.
 func TestBareRepositories(t *testing.T) {
 	t.Parallel()
 	place, _ := stage(t)

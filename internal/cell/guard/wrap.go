@@ -9,7 +9,8 @@ import (
 )
 
 // inner looks at the command that another program runs. A command that runs on this host is judged when it starts: the
-// edits of the result put the executable that asks in front of it. A command that runs elsewhere is judged by its words.
+// edits of the result put the executable that asks in front of it. A command that runs elsewhere is judged by its
+// words.
 func (j judge) inner(use *Use, got given, command Command, result found) (found, error) {
 	for _, value := range got.values {
 		if value.kind == kindExec {
@@ -83,8 +84,8 @@ func (j judge) started(command Command, at int, more bool, result found) (found,
 	return result.and(read), err
 }
 
-// startedThere judges a command that a program starts in a container or on another host. Our executable is not there to ask, so the words
-// decide.
+// startedThere judges a command that a program starts in a container or on another host. Our executable is not there to
+// ask, so the words decide.
 func (j judge) startedThere(command Command, at int, more bool, result found) (found, error) {
 	if more {
 		return found{}, denied("what xargs reads decides what runs there: write it out")
@@ -107,13 +108,17 @@ func (j judge) other(command Command, at int, result found) (found, error) {
 	case err != nil:
 		return found{}, err
 	case slices.ContainsFunc(inner.edits, func(e edit) bool { return e.text == "" && e.added == nil }):
-		return found{}, denied("%s starts commands as another user: put it in front, as in xargs sudo", command.Words[at])
+		return found{}, denied("%s starts commands as another user: put it in front, as in xargs sudo",
+			command.Words[at])
 	case inner.script != nil:
 		canonical, err := render(inner.script.Text)
 		if err != nil {
 			return found{}, err
 		}
-		result.edits = append(result.edits, edit{at: at + slices.Index(command.Words[at:], inner.script.Text), text: canonical})
+		result.edits = append(result.edits, edit{
+			at:   at + slices.Index(command.Words[at:], inner.script.Text),
+			text: canonical,
+		})
 	}
 	for _, e := range inner.edits {
 		result.edits = append(result.edits, e.moved(at))

@@ -75,9 +75,9 @@ func executableFiles(b *testing.B) (files []string) {
 	return files
 }
 
-// BenchmarkOpen measures the opening of a file in a sandbox that judges it, and in one that does not. On a busy machine the time of the
-// processor says more than the time that passes; it contains the start of the tree, so open many files (-benchtime 50000x). Compare the
-// figures with BenchmarkNullListener.
+// BenchmarkOpen measures the opening of a file in a sandbox that judges it, and in one that does not. On a busy machine
+// the time of the processor says more than the time that passes; it contains the start of the tree, so open many files
+// (-benchtime 50000x). Compare the figures with BenchmarkNullListener.
 func BenchmarkOpen(b *testing.B) {
 	requireOpens(b)
 	s := newSite(b)

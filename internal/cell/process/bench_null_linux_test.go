@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkNullListener measures a call for which the kernel asks a thread that answers without looking: the least that a judged call
-// costs on this machine.
+// BenchmarkNullListener measures a call for which the kernel asks a thread that answers without looking: the least that
+// a judged call costs on this machine.
 func BenchmarkNullListener(b *testing.B) {
 	requireOpens(b)
 	const (

@@ -23,12 +23,12 @@ func (s *Sandbox) keptCapabilities() (kept uint64) {
 	return kept
 }
 
-// outbound returns the capabilities that lead out of a sandbox. They give access to the memory of the kernel and of other
-// processes, to raw disks, to other views of the file system, and to the packets of others.
+// outbound returns the capabilities that lead out of a sandbox. They give access to the memory of the kernel and of
+// other processes, to raw disks, to other views of the file system, and to the packets of others.
 func outbound() []int {
 	return []int{
-		unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_PTRACE, unix.CAP_SYS_BOOT, unix.CAP_SYS_CHROOT,
-		unix.CAP_MKNOD, unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_CHECKPOINT_RESTORE, unix.CAP_MAC_ADMIN, unix.CAP_MAC_OVERRIDE,
-		unix.CAP_DAC_READ_SEARCH, unix.CAP_NET_RAW, unix.CAP_NET_ADMIN,
+		unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_PTRACE, unix.CAP_SYS_BOOT,
+		unix.CAP_SYS_CHROOT, unix.CAP_MKNOD, unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_CHECKPOINT_RESTORE,
+		unix.CAP_MAC_ADMIN, unix.CAP_MAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_NET_RAW, unix.CAP_NET_ADMIN,
 	}
 }

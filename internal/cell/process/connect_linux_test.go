@@ -124,8 +124,8 @@ func (s site) attempt(t *testing.T, sandbox *process.Sandbox, at servers, name s
 	return strings.TrimSpace(printed)
 }
 
-// TestConnections runs programs that try to reach a forbidden server, by each family, spelling and race. They reach it only without
-// judging. The restriction of abstract names does not need it.
+// TestConnections runs programs that try to reach a forbidden server, by each family, spelling and race. They reach it
+// only without judging. The restriction of abstract names does not need it.
 func TestConnections(t *testing.T) {
 	t.Parallel()
 	requireConnects(t)

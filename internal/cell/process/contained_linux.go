@@ -53,7 +53,8 @@ func containedWays(choice Mode) []candidate {
 		Mode: ModeNamespace, Reason: "the program cannot send signals to processes of this host",
 	}, unix.CLONE_NEWPID)
 	userNamespace := way(Containment{
-		Mode: ModeNamespace, Reason: "in a user namespace: the program cannot send signals to processes of this host, nor use sudo",
+		Mode: ModeNamespace, Reason: "in a user namespace: the program cannot send signals to processes of this " +
+			"host, nor use sudo",
 	}, unix.CLONE_NEWPID|unix.CLONE_NEWUSER)
 	subreaper := way(Containment{Mode: ModeSubreaper}, 0)
 	if os.Geteuid() != 0 {

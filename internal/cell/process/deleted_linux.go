@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// DeletedBytes returns the space of files without a name that marked processes have open. Such files take space until the
-// last process closes them, and no directory shows them.
+// DeletedBytes returns the space of files without a name that marked processes have open. Such files take space until
+// the last process closes them, and no directory shows them.
 func DeletedBytes(mark string) (total int64) {
 	const blockSize = 512
 	seen := map[[2]uint64]bool{}

@@ -32,8 +32,8 @@ func (s *Sandbox) executionRemark() string {
 	return limited + ", with the interpreters " + strings.Join(open, ", ")
 }
 
-// LimitExecution calls start, and limits the programs that start starts to the execution of the files at paths. If they are offline,
-// they open no sockets. See treeinit.LimitExecution.
+// LimitExecution calls start, and limits the programs that start starts to the execution of the files at paths. If they
+// are offline, they open no sockets. See treeinit.LimitExecution.
 func LimitExecution(paths []string, offline bool, start func() error) error {
 	var calls []byte
 	if offline {

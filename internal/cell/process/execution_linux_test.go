@@ -217,7 +217,8 @@ func TestLimitExecution(t *testing.T) { //nolint:paralleltest // see above
 	require.Equal(t, []string{executed, executed, executed, executed, denied, executed}, outcomes)
 }
 
-// TestLimitExecutionOffline lets a program and its child open sockets. No other test runs meanwhile, as with TestLimitExecution.
+// TestLimitExecutionOffline lets a program and its child open sockets. No other test runs meanwhile, as with
+// TestLimitExecution.
 func TestLimitExecutionOffline(t *testing.T) { //nolint:paralleltest // see above
 	requireLandlock(t)
 	files := filesOf(t, os.Args[0], "/bin/ls")

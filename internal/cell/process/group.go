@@ -20,7 +20,8 @@ var _ tree = (*group)(nil)
 func inGroup() candidate {
 	return candidate{
 		Containment: Containment{
-			Mode: ModeGroup, Reason: "what leaves the process group outlives the agent, and all of it outlives a killed worker",
+			Mode: ModeGroup, Reason: "what leaves the process group outlives the agent, and all of it outlives a " +
+				"killed worker",
 		},
 		start: startGroup,
 		try:   func() error { return nil },

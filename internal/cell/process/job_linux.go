@@ -16,7 +16,8 @@ func jobOf(spec Spec, mode Mode) (j treeinit.Job, err error) {
 		j.Sandbox, err = spec.Sandbox.forInit()
 		if mode == ModeNamespace && j.Sandbox.Opens != nil { // /proc shows other process numbers than the kernel tells
 			j.Sandbox.Opens = nil
-			j.Sandbox.Remark = joinRemarks(j.Sandbox.Remark, "files are not judged when they are opened: the containment is a namespace")
+			j.Sandbox.Remark = joinRemarks(j.Sandbox.Remark,
+				"files are not judged when they are opened: the containment is a namespace")
 		}
 	}
 	if user := spec.User; user != nil {

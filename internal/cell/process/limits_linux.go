@@ -13,7 +13,8 @@ import (
 // limitInterval is the time between two looks at the processes of a tree with limits.
 const limitInterval = 50 * time.Millisecond
 
-// within returns a context that ends with a *LimitError when the tree of a root exceeds its limits. The caller must call stop.
+// within returns a context that ends with a *LimitError when the tree of a root exceeds its limits. The caller must
+// call stop.
 func within(ctx context.Context, root int, limits Limits) (limited context.Context, stop func()) {
 	limited, cancel := context.WithCancelCause(ctx)
 	go func() {

@@ -39,8 +39,8 @@ func TestTreeBeyondItsLimits(t *testing.T) {
 	require.NoError(t, exit.StoppedBy)
 }
 
-// TestOfflineSandbox has a program connect to a listener on the loopback interface and to one with a path, and send a packet. Offline, it
-// gets no socket; otherwise it gets one.
+// TestOfflineSandbox has a program connect to a listener on the loopback interface and to one with a path, and send a
+// packet. Offline, it gets no socket; otherwise it gets one.
 func TestOfflineSandbox(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)

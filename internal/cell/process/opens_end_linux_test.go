@@ -20,7 +20,8 @@ import (
 // opener prints what it opens and what it is refused. It opens a secret file and another in turn.
 const opener = `$| = 1; for (;;) { for (".env", "notes") { if (open(F, "<", $_)) { print "$_: ", scalar <F> } else { print "$_: $!\n" } } }`
 
-// TestOpensWhenTheInitIsKilled kills the init while a program opens files. The program is killed, too, and reads no secret.
+// TestOpensWhenTheInitIsKilled kills the init while a program opens files. The program is killed, too, and reads no
+// secret.
 func TestOpensWhenTheInitIsKilled(t *testing.T) {
 	t.Parallel()
 	requireOpens(t)
@@ -43,8 +44,8 @@ func TestOpensWhenTheInitIsKilled(t *testing.T) {
 	}
 }
 
-// TestOpensWhenTheInitHangs stops the init while a program opens files. The program waits, and goes on when the init does. The end of the
-// run ends both, although the init is stopped.
+// TestOpensWhenTheInitHangs stops the init while a program opens files. The program waits, and goes on when the init
+// does. The end of the run ends both, although the init is stopped.
 func TestOpensWhenTheInitHangs(t *testing.T) {
 	t.Parallel()
 	requireOpens(t)
@@ -95,8 +96,8 @@ func TestOpensWhenTheInitHangs(t *testing.T) {
 	}
 }
 
-// TestJudgingEndsWithTheTree checks that an init has nothing to answer when its tree has ended: a run with judging takes hardly more
-// time of the processor.
+// TestJudgingEndsWithTheTree checks that an init has nothing to answer when its tree has ended: a run with judging
+// takes hardly more time of the processor.
 func TestJudgingEndsWithTheTree(t *testing.T) { //nolint:paralleltest // the time of other tests' programs would count
 	requireOpens(t)
 	s := newSite(t)
@@ -167,7 +168,8 @@ func isStopped(pid int) bool {
 	return err == nil && state == "T"
 }
 
-// TestOpensWhileOthersAreSlow checks that a program opens files while the opening of others takes long: somebody has a lease of them.
+// TestOpensWhileOthersAreSlow checks that a program opens files while the opening of others takes long: somebody has a
+// lease of them.
 func TestOpensWhileOthersAreSlow(t *testing.T) {
 	t.Parallel()
 	requireOpens(t)

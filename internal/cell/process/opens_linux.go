@@ -13,8 +13,9 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/process/treeinit"
 )
 
-// judgedCalls lists the system calls that open a file by its path, or give a file another path, besides judgedOpens. There is no other
-// way to a file: io_uring and open_by_handle_at are denied, and so are the calls of other architectures.
+// judgedCalls lists the system calls that open a file by its path, or give a file another path, besides judgedOpens.
+// There is no other way to a file: io_uring and open_by_handle_at are denied, and so are the calls of other
+// architectures.
 func judgedCalls() []string {
 	return []string{
 		"openat2", "creat", "truncate", "rename", "renameat", "renameat2", "link", "linkat", "symlink", "symlinkat",
@@ -22,9 +23,9 @@ func judgedCalls() []string {
 	}
 }
 
-// judgedOpens describes the opens that are judged. The kernel alone carries out those whose flags, which are in a register, let it open
-// nothing but a directory for reading (O_DIRECTORY): its names are no secret, and the sandbox permits them. Nor are references to files
-// judged (O_PATH), which can neither be read nor written.
+// judgedOpens describes the opens that are judged. The kernel alone carries out those whose flags, which are in a
+// register, let it open nothing but a directory for reading (O_DIRECTORY): its names are no secret, and the sandbox
+// permits them. Nor are references to files judged (O_PATH), which can neither be read nor written.
 func judgedOpens(native *arch.Info) (judged []seccomp.NameWithConditions) {
 	const otherUses = unix.O_ACCMODE | unix.O_CREAT | unix.O_TRUNC | unix.O_TMPFILE&^unix.O_DIRECTORY
 	for flags, name := range []string{1: "open", 2: "openat"} {
@@ -36,8 +37,9 @@ func judgedOpens(native *arch.Info) (judged []seccomp.NameWithConditions) {
 	return judged
 }
 
-// fileFilter returns the encoded filter that makes the kernel ask before the judged calls, and openFilter one for connections, too. A
-// socket without a connection sends nothing over TCP (see fastOpen), and the supervisor listens to nothing else.
+// fileFilter returns the encoded filter that makes the kernel ask before the judged calls, and openFilter one for
+// connections, too. A socket without a connection sends nothing over TCP (see fastOpen), and the supervisor listens to
+// nothing else.
 var (
 	openFilter = sync.OnceValues(func() (string, error) { return newOpenFilter(append(judgedCalls(), "connect")) })
 	fileFilter = sync.OnceValues(func() (string, error) { return newOpenFilter(judgedCalls()) })
@@ -74,7 +76,8 @@ func (o *Opens) forInit() (*treeinit.Opens, error) {
 	files, failed := fileFilter()
 	opens := &treeinit.Opens{
 		Secret: expanded(o.Secret), Kept: expanded(o.Kept), Clear: o.Clear, Filter: calls, FileFilter: files,
-		Sockets: expanded(o.Sockets), OwnSockets: o.OwnSockets, Held: o.Held, HeldRead: o.HeldRead, HeldWrite: o.HeldWrite,
+		Sockets: expanded(o.Sockets), OwnSockets: o.OwnSockets, Held: o.Held, HeldRead: o.HeldRead,
+		HeldWrite: o.HeldWrite,
 	}
 	for _, address := range o.Addresses {
 		opens.Addresses = append(opens.Addresses, treeinit.Address(address))

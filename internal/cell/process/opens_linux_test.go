@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
-// judged returns a sandbox whose programs read no file named .env or *.key and nothing below a directory named secrets, and change
-// no file named compose.yaml.
+// judged returns a sandbox whose programs read no file named .env or *.key and nothing below a directory named secrets,
+// and change no file named compose.yaml.
 func (s site) judged() *process.Sandbox {
 	sandbox := s.sandbox()
 	sandbox.Opens = &process.Opens{
@@ -113,7 +113,8 @@ func TestOpensRefuses(t *testing.T) {
 	}
 }
 
-// TestOpensAttemptsSucceedOtherwise runs the attempts without judging. Each one succeeds, so that TestOpensRefuses can fail.
+// TestOpensAttemptsSucceedOtherwise runs the attempts without judging. Each one succeeds, so that TestOpensRefuses can
+// fail.
 func TestOpensAttemptsSucceedOtherwise(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
@@ -226,7 +227,8 @@ func TestOpensTellsOfRefusedFiles(t *testing.T) {
 	}, told)
 }
 
-// TestOpensOfPrograms checks that a program opens the secret files that it needs, and that another program with its name does not.
+// TestOpensOfPrograms checks that a program opens the secret files that it needs, and that another program with its
+// name does not.
 func TestOpensOfPrograms(t *testing.T) {
 	t.Parallel()
 	requireOpens(t)

@@ -17,12 +17,12 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
-// openRace is a variable that makes the test binary try to open a secret file while another thread changes what the path names. The
-// value is a key of openRaces.
+// openRace is a variable that makes the test binary try to open a secret file while another thread changes what the
+// path names. The value is a key of openRaces.
 const openRace = "PROCESS_TEST_OPEN_RACE"
 
-// openRaces maps the names of races to what the other thread does until the function over returns true. The program opens the path
-// that path holds meanwhile.
+// openRaces maps the names of races to what the other thread does until the function over returns true. The program
+// opens the path that path holds meanwhile.
 func openRaces() map[string]func(path []byte, over func() bool) {
 	swap := func(from, to string) {
 		_ = unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_EXCHANGE)
@@ -76,8 +76,8 @@ func openRaces() map[string]func(path []byte, over func() bool) {
 	}
 }
 
-// raceToOpen opens the path to read and to write, until it has met both the secret file and the other often. It prints what it has
-// read.
+// raceToOpen opens the path to read and to write, until it has met both the secret file and the other often. It prints
+// what it has read.
 func raceToOpen() int {
 	path := make([]byte, 64)
 	copy(path, "notes\x00")
@@ -113,7 +113,8 @@ func raceToOpen() int {
 	return 0
 }
 
-// TestOpensRaces runs a program whose threads change what a path names while it is judged. It reads a secret without judging only.
+// TestOpensRaces runs a program whose threads change what a path names while it is judged. It reads a secret without
+// judging only.
 func TestOpensRaces(t *testing.T) {
 	t.Parallel()
 	requireOpens(t)
@@ -156,7 +157,8 @@ func TestOpensGivesNoDescriptorOfTheInit(t *testing.T) {
 	require.Equal(t, "end\n", printed)
 }
 
-// TestOpensAsAnotherUser checks the judging of files for a program of another user, whose memory the init reads in another way.
+// TestOpensAsAnotherUser checks the judging of files for a program of another user, whose memory the init reads in
+// another way.
 func TestOpensAsAnotherUser(t *testing.T) {
 	t.Parallel()
 	requireOpens(t)
@@ -175,8 +177,9 @@ func TestOpensAsAnotherUser(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("notes\n%d\n", nobody), printed)
 }
 
-// TestOpensInALimitedThread checks that a program whose files are judged can start another with a limit on what that executes.
-// Without judging, it hides itself meanwhile, and nobody could read from its memory which file it wants to open.
+// TestOpensInALimitedThread checks that a program whose files are judged can start another with a limit on what that
+// executes. Without judging, it hides itself meanwhile, and nobody could read from its memory which file it wants to
+// open.
 func TestOpensInALimitedThread(t *testing.T) {
 	t.Parallel()
 	requireOpens(t)

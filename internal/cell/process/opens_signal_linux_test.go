@@ -8,8 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
-// TestSignalsEndWaitingOpens opens a named pipe that nobody writes to, with a handler of a signal that comes meanwhile. The handler runs,
-// as it does when nobody judges what is opened.
+// TestSignalsEndWaitingOpens opens a named pipe that nobody writes to, with a handler of a signal that comes meanwhile.
+// The handler runs, as it does when nobody judges what is opened.
 func TestSignalsEndWaitingOpens(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

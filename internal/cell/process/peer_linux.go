@@ -30,8 +30,8 @@ func PeerIsOurs(local, remote Endpoint, variable string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// A child that has not begun its program yet still has copies of all sockets of this process. So a socket that this process
-	// itself has open is not an agent's, whoever else has it.
+	// A child that has not begun its program yet still has copies of all sockets of this process. So a socket that this
+	// process itself has open is not an agent's, whoever else has it.
 	if holds(os.Getpid(), socket) {
 		return false, nil
 	}

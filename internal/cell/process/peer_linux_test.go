@@ -92,7 +92,8 @@ func TestPeerIsOursByItsParent(t *testing.T) {
 	}
 }
 
-// TestPeerWithCopies covers a connection of this process that a child has open, too, as each child has until it executes its program.
+// TestPeerWithCopies covers a connection of this process that a child has open, too, as each child has until it
+// executes its program.
 func TestPeerWithCopies(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")

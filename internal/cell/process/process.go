@@ -57,7 +57,8 @@ type Spec struct {
 	Limits Limits
 }
 
-// Limits are the most that a tree may use. Run looks several times a second, so a tree can exceed them for a moment. They need Linux.
+// Limits are the most that a tree may use. Run looks several times a second, so a tree can exceed them for a moment.
+// They need Linux.
 type Limits struct {
 	// Processes limits the processes at the same time, and Memory their resident memory in bytes. 0 means no limit.
 	Processes, Memory int64

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestResolver checks that a resolver finds the same places as filepath.EvalSymlinks, also for paths that it asks for twice.
+// TestResolver checks that a resolver finds the same places as filepath.EvalSymlinks, also for paths that it asks for
+// twice.
 func TestResolver(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRolesStartEarly checks that an init and a launcher run before the packages are initialized that most packages import.
+// TestRolesStartEarly checks that an init and a launcher run before the packages are initialized that most packages
+// import.
 func TestRolesStartEarly(t *testing.T) {
 	t.Parallel()
 	for _, arguments := range [][]string{{"claudeops-init", "subreaper"}, {"claudeops-launch"}} {

@@ -8,8 +8,8 @@ import (
 
 // Sandbox describes restrictions that the kernel enforces for all programs of a tree. A sandbox needs Linux with
 // Landlock, and a containment with an init. It restricts the use of files, signals and abstract sockets, and of the
-// network as a whole (Offline) or by addresses (Opens). Otherwise the tree can connect to a socket with a path, such as Docker's, if the
-// socket's mode allows the connection.
+// network as a whole (Offline) or by addresses (Opens). Otherwise the tree can connect to a socket with a path, such as
+// Docker's, if the socket's mode allows the connection.
 //
 // The tree may read all files that are not hidden, and may list every directory. Executable limits which of them it may
 // execute. It may write only to the Writable paths and to devices such as /dev/null. The tree cannot inspect processes
@@ -43,17 +43,18 @@ type Sandbox struct {
 	Signals bool
 	// Setuid allows programs such as sudo to change the user.
 	Setuid bool
-	// Offline denies all sockets: the network, the loopback interface and sockets with a path. The programs of the tree can still talk
-	// to each other through pipes and pairs of sockets.
+	// Offline denies all sockets: the network, the loopback interface and sockets with a path. The programs of the tree
+	// can still talk to each other through pipes and pairs of sockets.
 	Offline bool
-	// Opens has each file judged when a program of the tree opens it, by its real path, and each connection by its address; nil judges
-	// none. It needs Linux 5.14, and
-	// a containment in the process numbers of this host. Where it is not to be had, Sandboxed.Remark says so.
+	// Opens has each file judged when a program of the tree opens it, by its real path, and each connection by its
+	// address; nil judges none. It needs Linux 5.14, and a containment in the process numbers of this host. Where it is
+	// not to be had, Sandboxed.Remark says so.
 	Opens *Opens
 }
 
-// Opens says which files the programs of a tree may open, change or move, in addition to the grants of the sandbox, and to which
-// addresses they connect. All patterns are those of doublestar, and match absolute paths without symbolic links.
+// Opens says which files the programs of a tree may open, change or move, in addition to the grants of the sandbox, and
+// to which addresses they connect. All patterns are those of doublestar, and match absolute paths without symbolic
+// links.
 type Opens struct {
 	// Secret lists files that no program reads.
 	Secret []string
@@ -63,13 +64,13 @@ type Opens struct {
 	Clear []string
 	// Programs lists what single programs open nevertheless.
 	Programs []ProgramOpens
-	// Held lists the absolute paths of the executables of programs that open only what is below the paths in HeldRead and HeldWrite, and
-	// devices such as /dev/null.
+	// Held lists the absolute paths of the executables of programs that open only what is below the paths in HeldRead
+	// and HeldWrite, and devices such as /dev/null.
 	Held, HeldRead, HeldWrite []string
 	// Addresses lists the addresses to which no program connects.
 	Addresses []Address
-	// Sockets lists patterns of sockets to which no program connects, except for OwnSockets and those below directories that the tree
-	// may write.
+	// Sockets lists patterns of sockets to which no program connects, except for OwnSockets and those below directories
+	// that the tree may write.
 	Sockets, OwnSockets []string
 	// Refused is called for what a program may not do, from one goroutine. nil ignores it.
 	Refused func(Refused)
@@ -92,7 +93,8 @@ type Address struct {
 
 // ProgramOpens lists secret files that one program reads, and kept files that it changes.
 type ProgramOpens struct {
-	// Program is the absolute path of an executable, or its file name. A name stands for no file that the tree can write.
+	// Program is the absolute path of an executable, or its file name. A name stands for no file that the tree can
+	// write.
 	Program string
 	// Read and Write are patterns of files.
 	Read, Write []string

@@ -231,8 +231,8 @@ func TestSignalsMayBeGranted(t *testing.T) {
 	require.Zero(t, exit.Code)
 }
 
-// TestSandboxDropsWhatLeadsAround checks that the program has no dangerous capabilities. It also checks that the program has
-// no_new_privs if Sandbox.Setuid is false.
+// TestSandboxDropsWhatLeadsAround checks that the program has no dangerous capabilities. It also checks that the
+// program has no_new_privs if Sandbox.Setuid is false.
 func TestSandboxDropsWhatLeadsAround(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)

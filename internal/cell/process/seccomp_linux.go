@@ -21,24 +21,24 @@ func deniedCalls() []string {
 		// Into the kernel: interfaces whose defects have often given rights away.
 		"bpf", "perf_event_open", "userfaultfd", "add_key", "request_key", "keyctl", "fanotify_init", "lookup_dcookie",
 		// Other views of the file system. Landlock knows files by their paths.
-		"mount", "umount2", "umount", "mount_setattr", "move_mount", "open_tree", "open_tree_attr", "fsopen", "fsconfig", "fsmount",
-		"fspick", "pivot_root", "chroot", "open_by_handle_at", "setns", "swapon", "swapoff",
+		"mount", "umount2", "umount", "mount_setattr", "move_mount", "open_tree", "open_tree_attr", "fsopen",
+		"fsconfig", "fsmount", "fspick", "pivot_root", "chroot", "open_by_handle_at", "setns", "swapon", "swapoff",
 		// The whole host.
-		"init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot", "acct", "iopl", "ioperm",
-		"sethostname", "setdomainname", "settimeofday", "clock_settime", "vhangup",
+		"init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot", "acct", "iopl",
+		"ioperm", "sethostname", "setdomainname", "settimeofday", "clock_settime", "vhangup",
 	}
 }
 
-// missingCalls lists the calls that fail as on a kernel without them. Programs then use an older way: threads instead of
-// the ring, and clone, whose flags a filter can read.
+// missingCalls lists the calls that fail as on a kernel without them. Programs then use an older way: threads instead
+// of the ring, and clone, whose flags a filter can read.
 func missingCalls() []string {
 	return []string{"io_uring_setup", "io_uring_enter", "io_uring_register", "clone3"}
 }
 
 // namespaces holds the flags of clone and unshare that create a namespace. In a user namespace a program has all
 // capabilities, and with them reaches parts of the kernel that are closed otherwise.
-const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
-	unix.CLONE_NEWPID | unix.CLONE_NEWNET
+const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
 // deniedArguments lists calls that a program may use in part only. Most take a process number, and 0 is the calling
 // process. A filter cannot tell the program's own number from the number of the worker.
@@ -49,7 +49,10 @@ func deniedArguments() []seccomp.NameWithConditions {
 		// A file in memory has no path, so Landlock lets it be executed.
 		when("memfd_create", 1, seccomp.BitsNotSet, unix.MFD_NOEXEC_SEAL),
 	}
-	for _, name := range []string{"prlimit64", "sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr"} {
+	for _, name := range []string{
+		"prlimit64", "sched_setparam", "sched_setscheduler", "sched_setaffinity",
+		"sched_setattr",
+	} {
 		denied = append(denied, when(name, 0, seccomp.NotEqual, 0))
 	}
 	// The kind of the number comes first: a process, a group, or all processes of a user. For users, 0 is all
@@ -68,8 +71,8 @@ func fastOpen() []seccomp.NameWithConditions {
 	}
 }
 
-// otherSockets describes the sockets that no sandbox permits: those of virtual machines and of protocols that a host hardly uses, whose
-// addresses nobody here knows. Raw sockets take a capability.
+// otherSockets describes the sockets that no sandbox permits: those of virtual machines and of protocols that a host
+// hardly uses, whose addresses nobody here knows. Raw sockets take a capability.
 func otherSockets() []seccomp.NameWithConditions {
 	noneOf := func(argument uint32, values ...uint64) (all seccomp.ArgumentConditions) {
 		for _, value := range values {
@@ -78,7 +81,8 @@ func otherSockets() []seccomp.NameWithConditions {
 		return all
 	}
 	local := []uint64{unix.AF_UNIX, unix.AF_NETLINK, unix.AF_PACKET}
-	protocols := noneOf(2, 0, unix.IPPROTO_TCP, unix.IPPROTO_MPTCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6,
+	protocols := noneOf(2, 0, unix.IPPROTO_TCP, unix.IPPROTO_MPTCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP,
+		unix.IPPROTO_ICMPV6,
 		unix.IPPROTO_RAW)
 	return []seccomp.NameWithConditions{
 		{Name: "socket", Conditions: noneOf(0, append(local, unix.AF_INET, unix.AF_INET6)...)},
@@ -89,15 +93,16 @@ func otherSockets() []seccomp.NameWithConditions {
 // ioprioWhoGroup is the kernel's IOPRIO_WHO_PGRP.
 const ioprioWhoGroup = 2
 
-// when returns a condition on one argument of a system call. The comparison covers all 64 bits. For a number of 32 bits,
-// a denial by an unequal value therefore holds whatever the upper half is. A denial by an equal value would not.
+// when returns a condition on one argument of a system call. The comparison covers all 64 bits. For a number of 32
+// bits, a denial by an unequal value therefore holds whatever the upper half is. A denial by an equal value would not.
 func when(name string, argument uint32, operation seccomp.Operation, value uint64) seccomp.NameWithConditions {
 	return seccomp.NameWithConditions{
 		Name: name, Conditions: seccomp.ArgumentConditions{{Argument: argument, Operation: operation, Value: value}},
 	}
 }
 
-// filter returns the encoded filter of system calls for the programs of a sandbox, and offlineFilter that for a sandbox that is offline.
+// filter returns the encoded filter of system calls for the programs of a sandbox, and offlineFilter that for a sandbox
+// that is offline.
 var (
 	filter        = sync.OnceValues(func() ([]byte, error) { return newFilter(deniedCalls()) })
 	offlineFilter = sync.OnceValues(func() ([]byte, error) { return newFilter(append(deniedCalls(), "socket")) })

@@ -59,8 +59,8 @@ func TestTreeEndsCompletely(t *testing.T) {
 	}
 }
 
-// endTree waits until a tree is complete. If stop is set, it stops the tree. If not, it lets the program end. It checks that
-// no process of the tree is left when Run returns.
+// endTree waits until a tree is complete. If stop is set, it stops the tree. If not, it lets the program end. It checks
+// that no process of the tree is left when Run returns.
 func endTree(t *testing.T, mode process.Mode, tree shape, stop bool) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -443,8 +443,8 @@ func TestTreeCountsWhatItCannotKill(t *testing.T) {
 	require.Eventually(t, func() bool { return len(living(t, mark)) == 0 }, patience, 25*time.Millisecond)
 }
 
-// TestTreeWaitsForASlowDeath covers trees that do not die at once when they are killed, because they wait for a disk or for
-// a busy machine.
+// TestTreeWaitsForASlowDeath covers trees that do not die at once when they are killed, because they wait for a disk or
+// for a busy machine.
 func TestTreeWaitsForASlowDeath(t *testing.T) {
 	t.Parallel()
 	killed := process.Exit{Code: -1, Signal: syscall.SIGKILL, StoppedBy: context.Canceled}

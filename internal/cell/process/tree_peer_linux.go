@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/process/proctable"
 )
 
-// newTree returns the tree whose root has the process number pid. The root must not be reaped yet. If /proc does not show
-// the root, the tree has no members.
+// newTree returns the tree whose root has the process number pid. The root must not be reaped yet. If /proc does not
+// show the root, the tree has no members.
 func newTree(pid int) Tree {
 	root, err := proctable.Find(pid)
 	if err != nil {
@@ -20,9 +20,9 @@ func newTree(pid int) Tree {
 	return Tree{PID: pid, started: root.Started}
 }
 
-// Opened reports whether a process of the tree has opened a connection to a Unix socket of this process. The kernel tells
-// which process that was, in the numbers of this process's namespace. The process must still run, because after its end
-// another process can get its number. Kernels before 6.5 cannot tell whether it still runs.
+// Opened reports whether a process of the tree has opened a connection to a Unix socket of this process. The kernel
+// tells which process that was, in the numbers of this process's namespace. The process must still run, because after
+// its end another process can get its number. Kernels before 6.5 cannot tell whether it still runs.
 func (t Tree) Opened(conn syscall.Conn) (bool, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -69,8 +69,8 @@ func (t Tree) holds(pid int) bool {
 // errNoParent means that the walk along the parents has left the tree.
 var errNoParent = errors.New("the process has no parent here")
 
-// parentOf returns the parent of a process. The parent can end in the meantime, and another process can get its number. So
-// parentOf checks afterwards that the process still has this parent.
+// parentOf returns the parent of a process. The parent can end in the meantime, and another process can get its number.
+// So parentOf checks afterwards that the process still has this parent.
 func parentOf(child proctable.Entry) (proctable.Entry, error) {
 	for {
 		if child.Parent == 0 {

@@ -82,8 +82,8 @@ func TestTreeKnowsItsConnections(t *testing.T) {
 	})
 }
 
-// TestTreeDoesNotKnowTheConnectionsOfThoseThatEnded covers a program that leaves its connection to its child. Its parent
-// does not wait for it, so its number is still in the tree.
+// TestTreeDoesNotKnowTheConnectionsOfThoseThatEnded covers a program that leaves its connection to its child. Its
+// parent does not wait for it, so its number is still in the tree.
 func TestTreeDoesNotKnowTheConnectionsOfThoseThatEnded(t *testing.T) {
 	t.Parallel()
 	inEveryTree(t, func(t *testing.T, mode process.Mode) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The limits of the requests of one session. Of requests that the API has not begun to answer, the proxy holds maxOpen small ones and one
-// large one.
+// The limits of the requests of one session. Of requests that the API has not begun to answer, the proxy holds maxOpen
+// small ones and one large one.
 const (
 	// maxRequestBytes limits the size of a request's body. The API refuses bodies over 32 MB.
 	maxRequestBytes = 33 << 20
@@ -18,8 +18,8 @@ const (
 	smallRequest = 4 << 20
 	// largeLimit limits the time in which the rest of a large request arrives. Others wait meanwhile.
 	largeLimit = 10 * time.Second
-	// maxWaiting limits the large requests that wait for another one, and largePatience the time for which each waits: a caller that has
-	// gone is noticed only when its request is read.
+	// maxWaiting limits the large requests that wait for another one, and largePatience the time for which each waits:
+	// a caller that has gone is noticed only when its request is read.
 	maxWaiting    = 4
 	largePatience = 30 * time.Second
 )
@@ -34,8 +34,8 @@ type requestBody struct {
 	release func()
 }
 
-// receive reads the body of a request. Before it reads more than a small one, it waits until no other large request of the session is
-// held.
+// receive reads the body of a request. Before it reads more than a small one, it waits until no other large request of
+// the session is held.
 func (l *Lease) receive(w http.ResponseWriter, r *http.Request) (*requestBody, error) {
 	limited := http.MaxBytesReader(w, r.Body, maxRequestBytes)
 	var read bytes.Buffer

@@ -93,17 +93,19 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, lease *Lease) erro
 	r.GetBody = func() (io.ReadCloser, error) { return body.reader(), nil }
 	r.Body, r.ContentLength = body.reader(), int64(len(body.content))
 	ctx := context.WithValue(r.Context(), callKey{}, &call{
-		lease: lease, asked: asked.models[0], metered: r.URL.Path == messagesPath, bytes: len(body.content), answered: body.answered,
+		lease: lease, asked: asked.models[0], metered: r.URL.Path == messagesPath, bytes: len(body.content),
+		answered: body.answered,
 	})
 	p.reverse.ServeHTTP(finalAnswer{w}, r.WithContext(ctx))
 	return nil
 }
 
-// passes reports whether a request is one of the calls that the CLI needs. Its target is compared as it was sent: another spelling of a
-// path (/v1%2fmessages) could mean something else to the upstream.
+// passes reports whether a request is one of the calls that the CLI needs. Its target is compared as it was sent:
+// another spelling of a path (/v1%2fmessages) could mean something else to the upstream.
 func passes(r *http.Request) bool {
 	target := strings.TrimSuffix(r.RequestURI, "?"+betaQuery)
-	return (target == messagesPath || target == countPath) && r.Method == http.MethodPost && r.Header.Get("Content-Encoding") == ""
+	return (target == messagesPath || target == countPath) && r.Method == http.MethodPost &&
+		r.Header.Get("Content-Encoding") == ""
 }
 
 func (p *Proxy) refuse(w http.ResponseWriter, err error, lease *Lease) {
@@ -133,9 +135,11 @@ func callOf(r *http.Request) *call {
 // forwarder returns the reverse proxy to the upstream.
 func (p *Proxy) forwarder(options Options) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
-		Transport:     withoutTrailers{options.Transport},
-		ErrorLog:      slog.NewLogLogger(options.Logger.Handler(), slog.LevelDebug), // logs interrupted streams; see Count.Partial
-		FlushInterval: -1,                                                           // flush at once: the CLI watches the stream
+		Transport: withoutTrailers{options.Transport},
+		// logs interrupted streams; see Count.Partial
+		ErrorLog: slog.NewLogLogger(options.Logger.Handler(), slog.LevelDebug),
+		// flush at once: the CLI watches the stream
+		FlushInterval: -1,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(options.Upstream)
 			keep(r.Out.Header, requestHeaders)
@@ -150,7 +154,8 @@ func (p *Proxy) forwarder(options Options) *httputil.ReverseProxy {
 	}
 }
 
-// measure attaches a meter to a successful answer, if the call costs something. It removes the headers that the CLI does not need.
+// measure attaches a meter to a successful answer, if the call costs something. It removes the headers that the CLI
+// does not need.
 func measure(response *http.Response) error {
 	c := callOf(response.Request)
 	c.answered()
@@ -162,15 +167,16 @@ func measure(response *http.Response) error {
 	}
 	c.answer()
 	var reads meter = &wholeMeter{call: c}
-	if kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err == nil && kind == "text/event-stream" {
+	if kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err == nil &&
+		kind == "text/event-stream" {
 		reads = &streamMeter{call: c}
 	}
 	response.Body = &meteredBody{ReadCloser: response.Body, meter: reads, call: c}
 	return nil
 }
 
-// longestRetry is the longest time after which the API asks for a retry because of a short rate limit. A longer one is the limit of an
-// account, which no retry outlasts.
+// longestRetry is the longest time after which the API asks for a retry because of a short rate limit. A longer one is
+// the limit of an account, which no retry outlasts.
 const longestRetry = 10 * time.Minute
 
 // limitOf returns the end of the account's limit that an answer names, and its kind; zero if it names none.

@@ -6,18 +6,19 @@ import (
 	"strings"
 )
 
-// requestHeaders lists the headers that the measured versions of the CLI send, except credentials. A name that ends in "-" is a
-// prefix. Other headers would reach a gateway of the operator, where they could choose another upstream or account.
+// requestHeaders lists the headers that the measured versions of the CLI send, except credentials. A name that ends in
+// "-" is a prefix. Other headers would reach a gateway of the operator, where they could choose another upstream or
+// account.
 var requestHeaders = []string{
-	"Accept", "Content-Type", "User-Agent", "Anthropic-Beta", "Anthropic-Version", "Anthropic-Dangerous-Direct-Browser-Access",
-	"X-App", "X-Client-Request-Id", "X-Claude-", "X-Stainless-",
+	"Accept", "Content-Type", "User-Agent", "Anthropic-Beta", "Anthropic-Version",
+	"Anthropic-Dangerous-Direct-Browser-Access", "X-App", "X-Client-Request-Id", "X-Claude-", "X-Stainless-",
 }
 
-// answerHeaders lists the headers of an answer that the measured versions of the CLI use. Others, such as cookies and the name of the
-// account, are for the worker only.
+// answerHeaders lists the headers of an answer that the measured versions of the CLI use. Others, such as cookies and
+// the name of the account, are for the worker only.
 var answerHeaders = []string{
-	"Content-Type", "Content-Length", "Content-Encoding", "Date", "Request-Id", "Retry-After", "Retry-After-Ms", "X-Should-Retry",
-	"Anthropic-Ratelimit-", "Anthropic-Thinking-Prefix-Mismatch",
+	"Content-Type", "Content-Length", "Content-Encoding", "Date", "Request-Id", "Retry-After", "Retry-After-Ms",
+	"X-Should-Retry", "Anthropic-Ratelimit-", "Anthropic-Thinking-Prefix-Mismatch",
 }
 
 // keep removes the headers that are not listed.
@@ -31,7 +32,8 @@ func keep(header http.Header, listed []string) {
 	}
 }
 
-// finalAnswer passes on the final answer of the upstream, and none of those before it (1xx), whose headers are not checked.
+// finalAnswer passes on the final answer of the upstream, and none of those before it (1xx), whose headers are not
+// checked.
 type finalAnswer struct{ http.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.

@@ -50,8 +50,8 @@ type Count struct {
 	Calls int
 	// CostUSD is the cost of all answered calls in US dollars.
 	CostUSD float64
-	// Partial counts the calls that ended before the API had reported all usage. CostUSD includes the reported part, and
-	// an estimate of the rest from what was streamed.
+	// Partial counts the calls that ended before the API had reported all usage. CostUSD includes the reported part,
+	// and an estimate of the rest from what was streamed.
 	Partial int
 	// OverBudget counts the calls that were refused because the budget was spent.
 	OverBudget int
@@ -59,8 +59,8 @@ type Count struct {
 	Refused string
 	// Unreachable says why the latest call did not reach the API. It is empty if that call reached the API.
 	Unreachable string
-	// LimitedUntil is the end of the account's limit, if the latest call was refused because of it; zero if it was not. LimitKind is the
-	// API's name for that limit; empty if it says none.
+	// LimitedUntil is the end of the account's limit, if the latest call was refused because of it; zero if it was not.
+	// LimitKind is the API's name for that limit; empty if it says none.
 	LimitedUntil time.Time
 	LimitKind    string
 }
@@ -119,12 +119,14 @@ func (l *Lease) Close() Count {
 // matchesKey reports whether header carries the key. The CLI sends the key as X-Api-Key or as a bearer token.
 func (l *Lease) matchesKey(header http.Header) bool {
 	bearer, _ := strings.CutPrefix(header.Get("Authorization"), "Bearer ")
-	matches := subtle.ConstantTimeCompare([]byte(header.Get("X-Api-Key")), l.key) | subtle.ConstantTimeCompare([]byte(bearer), l.key)
+	matches := subtle.ConstantTimeCompare([]byte(header.Get("X-Api-Key")),
+		l.key) | subtle.ConstantTimeCompare([]byte(bearer), l.key)
 	return matches == 1
 }
 
 // maxOpen limits the concurrent requests of one session. The CLI and its subagents make fewer concurrent requests than
-// this. The limit bounds the memory for requests (see smallRequest), and the amount by which a session can exceed its budget.
+// this. The limit bounds the memory for requests (see smallRequest), and the amount by which a session can exceed its
+// budget.
 const maxOpen = 16
 
 // enter registers a request. The caller must call the returned function when the request ends. If the session may not
@@ -226,7 +228,8 @@ func (c *call) limited(until time.Time, kind string) {
 	c.lease.count.LimitedUntil, c.lease.count.LimitKind = until, kind
 }
 
-// unreachable records the reason why the call did not reach the API. An empty reason means that the call reached the API.
+// unreachable records the reason why the call did not reach the API. An empty reason means that the call reached the
+// API.
 func (c *call) unreachable(why string) {
 	c.lease.mu.Lock()
 	defer c.lease.mu.Unlock()

@@ -309,7 +309,8 @@ func TestRefusals(t *testing.T) {
 	require.Zero(t, spent)
 }
 
-// TestRefusedIsOfTheLatestCall checks that the count says why the proxy did not pass on the latest call, and that a call which passes ends it.
+// TestRefusedIsOfTheLatestCall checks that the count says why the proxy did not pass on the latest call, and that a
+// call which passes ends it.
 func TestRefusedIsOfTheLatestCall(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, whole) })
@@ -643,8 +644,8 @@ func TestACallerThatDoesNotWriteHoldsNothingUp(t *testing.T) {
 	require.Zero(t, lease.Close())
 }
 
-// TestUnfinishedRequestsAreBounded sends the beginnings of many large requests. The proxy takes in little of them, answers small requests
-// meanwhile, and a large one when the others have gone.
+// TestUnfinishedRequestsAreBounded sends the beginnings of many large requests. The proxy takes in little of them,
+// answers small requests meanwhile, and a large one when the others have gone.
 func TestUnfinishedRequestsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, stream(started, ended))
@@ -674,7 +675,8 @@ func TestUnfinishedRequestsAreBounded(t *testing.T) {
 	lease.Close()
 }
 
-// TestAbandonedLargeRequests leaves large requests while the API does not answer the first one. They keep no place from small ones.
+// TestAbandonedLargeRequests leaves large requests while the API does not answer the first one. They keep no place from
+// small ones.
 func TestAbandonedLargeRequests(t *testing.T) {
 	t.Parallel()
 	arrived, answer := make(chan struct{}), make(chan struct{})

@@ -45,13 +45,19 @@ func unreadable(err error) refusal {
 		return refused
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return refusal{http.StatusRequestEntityTooLarge, "request_too_large", "the request is longer than the API takes"}
+		return refusal{
+			http.StatusRequestEntityTooLarge, "request_too_large",
+			"the request is longer than the API takes",
+		}
 	}
 	return refusal{http.StatusBadRequest, "invalid_request_error", err.Error()}
 }
 
 func foreignModel(model string) refusal {
-	return refusal{http.StatusForbidden, "permission_error", fmt.Sprintf("this session may not ask the model %q", model)}
+	return refusal{
+		http.StatusForbidden, "permission_error",
+		fmt.Sprintf("this session may not ask the model %q", model),
+	}
 }
 
 func foreignMember(name string) refusal {
@@ -67,7 +73,10 @@ func foreignTool(kind string) refusal {
 // overBudget returns a refusal with status 402. After an answer with this status, both measured versions of the CLI
 // end. After status 400 they would retry, and status 403 they would report as an authentication failure.
 func overBudget(usd float64) refusal {
-	return refusal{http.StatusPaymentRequired, "billing_error", fmt.Sprintf("this session has spent its budget of $%.4g", usd)}
+	return refusal{
+		http.StatusPaymentRequired, "billing_error",
+		fmt.Sprintf("this session has spent its budget of $%.4g", usd),
+	}
 }
 
 // write sends the refusal and tells the caller whether to retry.

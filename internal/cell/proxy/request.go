@@ -21,8 +21,8 @@ type question struct {
 // customTool is the type of a tool that the caller runs. The API itself runs tools of other types.
 const customTool = "custom"
 
-// readQuestion reads a request. It refuses a request with a member that a session may not send, and one in which a member is
-// there twice: the proxy and the API could disagree about its value.
+// readQuestion reads a request. It refuses a request with a member that a session may not send, and one in which a
+// member is there twice: the proxy and the API could disagree about its value.
 func readQuestion(body []byte) (question, error) {
 	reader := requestReader{decoder: json.NewDecoder(bytes.NewReader(body))}
 	reader.decoder.UseNumber()
@@ -45,7 +45,8 @@ func readQuestion(body []byte) (question, error) {
 // requestReader collects the models and the tools of a request.
 type requestReader struct {
 	decoder *json.Decoder
-	// own is the request's own model. models lists the models named below the outermost object, and tools the types of tools.
+	// own is the request's own model. models lists the models named below the outermost object, and tools the types of
+	// tools.
 	own           string
 	models, tools []string
 }

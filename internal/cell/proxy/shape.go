@@ -11,10 +11,11 @@ type shape struct {
 	opaque bool
 }
 
-// requestShape returns what a session may send: what the measured versions of the CLI send, and what chooses a model, which the
-// proxy compares with the session's. Other members can make the API run programs (mcp_servers, container), charge other prices
-// (speed, service_tier, inference_geo) or choose the model itself (a word for fallbacks). The conversation, the system prompt and
-// the input schemas of tools are opaque: they name no model, and make up most of a request.
+// requestShape returns what a session may send: what the measured versions of the CLI send, and what chooses a model,
+// which the proxy compares with the session's. Other members can make the API run programs (mcp_servers, container),
+// charge other prices (speed, service_tier, inference_geo) or choose the model itself (a word for fallbacks). The
+// conversation, the system prompt and the input schemas of tools are opaque: they name no model, and make up most of a
+// request.
 func requestShape() shape {
 	scalar, scalars, opaque := shape{scalar: true}, shape{scalar: true, list: true}, shape{opaque: true}
 	object := func(members map[string]shape) shape { return shape{members: members} }

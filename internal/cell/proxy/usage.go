@@ -194,8 +194,8 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer. It first reads the rest of the answer, because the API charges for all of it. Reading ends
-// early if the session ends.
+// Close implements io.Closer. It first reads the rest of the answer, because the API charges for all of it. Reading
+// ends early if the session ends.
 func (b *meteredBody) Close() error {
 	if !b.ended {
 		b.ended = true

@@ -172,7 +172,8 @@ func TestBackground(t *testing.T) {
 	require.Equal(t, "x\nended\n", string(read))
 }
 
-// TestEndedBySignals sends signals to the shell alone. It ends with the signal's exit code, and what it has started ends.
+// TestEndedBySignals sends signals to the shell alone. It ends with the signal's exit code, and what it has started
+// ends.
 func TestEndedBySignals(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{

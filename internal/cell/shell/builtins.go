@@ -104,7 +104,8 @@ func withoutDashes(args []string) []string {
 
 // printInto returns a script that assigns what printf prints. The x keeps the line breaks at its end.
 func printInto(variable string, args []string) string {
-	return fmt.Sprintf("%s=$(builtin printf %s; builtin echo x); %s=${%s%%x}", variable, quote(args), variable, variable)
+	return fmt.Sprintf("%s=$(builtin printf %s; builtin echo x); %s=${%s%%x}", variable, quote(args), variable,
+		variable)
 }
 
 // umask shows or sets the mode that new files do not get.
@@ -200,7 +201,8 @@ func (s *session) timeEnds(shell interp.HandlerContext, args []string) int {
 			continue
 		}
 		minutes := int(one.taken.Minutes())
-		_, _ = fmt.Fprintf(shell.Stderr, "%s\t%dm%.3fs\n", one.name, minutes, (one.taken - time.Duration(minutes)*time.Minute).Seconds())
+		_, _ = fmt.Fprintf(shell.Stderr, "%s\t%dm%.3fs\n", one.name, minutes,
+			(one.taken - time.Duration(minutes)*time.Minute).Seconds())
 	}
 	s.times.begun, s.times.before = s.times.begun[:last], s.times.before[:last]
 	return shell.LastExitStatus

@@ -56,7 +56,8 @@ func calls(file *syntax.File) bool {
 // brokenDelimiter matches a here-document whose delimiter bash puts together from two lines.
 var brokenDelimiter = regexp.MustCompile(`(?s)<<.*\n\t*(E|EO|EOF)\\\n`)
 
-// endless matches scripts that do not end with the stand-ins, or whose end depends on the time. TestBehaviour kills jobs.
+// endless matches scripts that do not end with the stand-ins, or whose end depends on the time. TestBehaviour kills
+// jobs.
 var endless = regexp.MustCompile(`\bkill\s+%|while\s*(true|:|\(\()|\buntil\b|\w*:\s*\|\s*:|for\s*\(\([^k]|(?s:<\(.*\bwait\b)|[<>]\([^)]*[<>]\(|>\(`)
 
 func isLacking(node syntax.Node) bool {
@@ -73,8 +74,8 @@ func isLacking(node syntax.Node) bool {
 	return false
 }
 
-// classes lists the differences that are harmless, each with the reason. In none does a command run here that bash does not run,
-// unless bash stops at a mistake in the script. Whatever runs is judged in any case.
+// classes lists the differences that are harmless, each with the reason. In none does a command run here that bash does
+// not run, unless bash stops at a mistake in the script. Whatever runs is judged in any case.
 var classes = []struct {
 	name     string
 	harmless func(script string, bash, ours outcome) bool

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// condition returns the exit code of `[ WORDS ]` for the forms that the interpreter reads differently than bash, and what is
-// wrong with it. It takes text that is no number for 0, and a word that begins with - for an operator.
+// condition returns the exit code of `[ WORDS ]` for the forms that the interpreter reads differently than bash, and
+// what is wrong with it. It takes text that is no number for 0, and a word that begins with - for an operator.
 func condition(words []string) (code int, mistake string, known bool) {
 	switch {
 	case len(words) == 1:

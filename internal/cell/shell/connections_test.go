@@ -23,8 +23,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
-// TestScriptsDoNotReachForbiddenAddresses runs curl in the sandbox of its tier. The guard does not know that these addresses are
-// forbidden; the kernel recognizes them in each notation, and what it refuses is recorded.
+// TestScriptsDoNotReachForbiddenAddresses runs curl in the sandbox of its tier. The guard does not know that these
+// addresses are forbidden; the kernel recognizes them in each notation, and what it refuses is recorded.
 func TestScriptsDoNotReachForbiddenAddresses(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -57,8 +57,8 @@ func TestScriptsDoNotReachForbiddenAddresses(t *testing.T) {
 	}
 }
 
-// TestCurlSpeaksOnlyHTTP starts the real curl with the words that the door gives it, and options that make it follow redirects. No name
-// of a host, no redirect and no file of settings makes it talk to a server of another protocol.
+// TestCurlSpeaksOnlyHTTP starts the real curl with the words that the door gives it, and options that make it follow
+// redirects. No name of a host, no redirect and no file of settings makes it talk to a server of another protocol.
 func TestCurlSpeaksOnlyHTTP(t *testing.T) {
 	t.Parallel()
 	curl, err := exec.LookPath("curl")
@@ -124,7 +124,8 @@ func listenAsRedis(t *testing.T) (port int, said func() string) {
 	}
 }
 
-// TestTextsOpenNoSockets counts the filters of the system calls of a program: one of texts has one more, which lets it open no sockets.
+// TestTextsOpenNoSockets counts the filters of the system calls of a program: one of texts has one more, which lets it
+// open no sockets.
 func TestTextsOpenNoSockets(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -138,8 +139,9 @@ func TestTextsOpenNoSockets(t *testing.T) {
 	}
 }
 
-// TestTextsWriteWhereTheTierMay runs programs that write what no argument names. The kernel lets them change files where their tier may
-// only, and not in other directories that the sandbox leaves writable, such as the home and the CLI's own.
+// TestTextsWriteWhereTheTierMay runs programs that write what no argument names. The kernel lets them change files
+// where their tier may only, and not in other directories that the sandbox leaves writable, such as the home and the
+// CLI's own.
 func TestTextsWriteWhereTheTierMay(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -168,7 +170,8 @@ func TestTextsWriteWhereTheTierMay(t *testing.T) {
 	}
 }
 
-// TestTextsReadWhatTheTierMay runs programs that read what no argument names. The kernel lets them read where their tier may only.
+// TestTextsReadWhatTheTierMay runs programs that read what no argument names. The kernel lets them read where their
+// tier may only.
 func TestTextsReadWhatTheTierMay(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -193,7 +196,8 @@ func TestTextsReadWhatTheTierMay(t *testing.T) {
 	}
 }
 
-// TestTextsReadTheirStreams runs texts that read what the shell gives them: files, pipes, here-documents and substitutions.
+// TestTextsReadTheirStreams runs texts that read what the shell gives them: files, pipes, here-documents and
+// substitutions.
 func TestTextsReadTheirStreams(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -213,8 +217,8 @@ func TestTextsReadTheirStreams(t *testing.T) {
 	}
 }
 
-// TestGawkIsConfined runs texts by which gawk connects, starts commands and loads code: once without a limit, where each has its effect,
-// and as awk of Tier 1, where the guard or the kernel refuses it.
+// TestGawkIsConfined runs texts by which gawk connects, starts commands and loads code: once without a limit, where
+// each has its effect, and as awk of Tier 1, where the guard or the kernel refuses it.
 func TestGawkIsConfined(t *testing.T) {
 	t.Parallel()
 	gawk, err := exec.LookPath("gawk")

@@ -31,8 +31,8 @@ const (
 	callLimit = 2000
 )
 
-// TestSoakCorpusOnRealCLIs is TestCorpus with each pinned CLI between the model and the shell. The CLI may deny more than the
-// guard does.
+// TestSoakCorpusOnRealCLIs is TestCorpus with each pinned CLI between the model and the shell. The CLI may deny more
+// than the guard does.
 func TestSoakCorpusOnRealCLIs(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCorpus makes the calls of the guard's corpus. Each call that must be allowed runs without a refusal. Each call that
-// must be denied is denied before it runs, or an act of it is refused, or it is listed as harmless. No call changes a file
-// that its tier must not change, or shows the key.
+// TestCorpus makes the calls of the guard's corpus. Each call that must be allowed runs without a refusal. Each call
+// that must be denied is denied before it runs, or an act of it is refused, or it is listed as harmless. No call
+// changes a file that its tier must not change, or shows the key.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -26,8 +26,8 @@ func TestCorpus(t *testing.T) {
 	require.Positive(t, counts[wanted])
 }
 
-// TestCorpusInTheSandbox runs the calls of which the kernel refuses the files, as agents do: in the sandbox of their tier, with
-// the programs of this host. They show nothing private, and change nothing that their tier must not change.
+// TestCorpusInTheSandbox runs the calls of which the kernel refuses the files, as agents do: in the sandbox of their
+// tier, with the programs of this host. They show nothing private, and change nothing that their tier must not change.
 func TestCorpusInTheSandbox(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -234,8 +234,8 @@ func recordedCalls(log string) (calls []string) {
 	return calls
 }
 
-// unordered returns calls, and the lines of their inputs, in an order that does not depend on the time: commands that run at once write
-// into one pipe.
+// unordered returns calls, and the lines of their inputs, in an order that does not depend on the time: commands that
+// run at once write into one pipe.
 func unordered(calls []string) (sorted []string) {
 	for _, call := range calls {
 		if at := strings.LastIndex(call, ` with "`); at >= 0 {
@@ -351,8 +351,8 @@ func compare(t *testing.T, bash, ours side, scripts []string, counts map[string]
 		})
 		for i, script := range batch {
 			found := difference(script, theirs[i], mine[i])
-			// The machine may have paused, an earlier script of the batch may still run, and concurrent commands have more than one
-			// outcome.
+			// The machine may have paused, an earlier script of the batch may still run, and concurrent commands have
+			// more than one outcome.
 			bash, ours := bash, ours
 			crowded := strings.Contains(mine[i].errors, "so many commands")
 			for again := 0; found != "" && again < 5 && (isConcurrent(script) || mine[i].stuck || theirs[i].stuck || crowded); again++ {

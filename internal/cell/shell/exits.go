@@ -23,16 +23,16 @@ func endsAtFailure(file *syntax.File, options []string) bool {
 
 // exits changes the exit codes of compound commands, because the interpreter differs from bash:
 //
-//   - It returns 0 from while and until, and leaves for ((...)) at the first failure. They get the exit code of the last
-//     command in them.
-//   - With set -e it exits because of the exit code of a compound command. bash exits because of a command in it only. So
-//     this exit code becomes 0, unless another command uses it.
+//   - It returns 0 from while and until, and leaves for ((...)) at the first failure. They get the exit code of the
+//     last command in them.
+//   - With set -e it exits because of the exit code of a compound command. bash exits because of a command in it only.
+//     So this exit code becomes 0, unless another command uses it.
 //
 // In conditions set -e has no effect, in the interpreter neither.
 type exits struct{ errexit bool }
 
-// list changes statements that run one after another. The argument isUsed says that a command uses the exit code of the last
-// one, as at the end of a function.
+// list changes statements that run one after another. The argument isUsed says that a command uses the exit code of the
+// last one, as at the end of a function.
 func (e exits) list(stmts []*syntax.Stmt, isUsed bool) {
 	for i, stmt := range stmts {
 		e.stmt(stmt, isUsed && i == len(stmts)-1)
@@ -106,14 +106,17 @@ func keepCode(stmt *syntax.Stmt, body []*syntax.Stmt) []*syntax.Stmt {
 
 // exitWith sets the exit code to the value of a variable.
 func exitWith(code string) *syntax.Stmt {
-	return &syntax.Stmt{Cmd: &syntax.CallExpr{Args: []*syntax.Word{word(&syntax.Lit{Value: setStatus}), word(variable(code))}}}
+	return &syntax.Stmt{Cmd: &syntax.CallExpr{Args: []*syntax.Word{
+		word(&syntax.Lit{Value: setStatus}),
+		word(variable(code)),
+	}}}
 }
 
 // lastVariable is the number of the latest variable.
 var lastVariable atomic.Int64
 
-// newVariable returns the name of a new variable. Scripts in words (eval) share the variables of the script around them, so
-// the names are unique.
+// newVariable returns the name of a new variable. Scripts in words (eval) share the variables of the script around
+// them, so the names are unique.
 func newVariable(kind string) string {
 	return fmt.Sprintf("CLAUDEOPS_%s_%d", kind, lastVariable.Add(1))
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
-// TestSearchesShowNoSecrets runs scripts that the guard permits, in the sandbox of their tier. The kernel keeps secret files from the
-// programs, whatever their options say, and lets them read the others.
+// TestSearchesShowNoSecrets runs scripts that the guard permits, in the sandbox of their tier. The kernel keeps secret
+// files from the programs, whatever their options say, and lets them read the others.
 func TestSearchesShowNoSecrets(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -49,8 +49,8 @@ func TestSearchesShowNoSecrets(t *testing.T) {
 	}
 }
 
-// confined runs a script in the shell in the sandbox of its tier, with the programs of this host. It returns the output and what was
-// recorded, and false if the guard does not let the script start.
+// confined runs a script in the shell in the sandbox of its tier, with the programs of this host. It returns the output
+// and what was recorded, and false if the guard does not let the script start.
 func (s *stage) confined(t *testing.T, tier int, script string) (printed string, entries []cell.Entry, started bool) {
 	t.Helper()
 	s.reset(t)

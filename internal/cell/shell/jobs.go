@@ -187,6 +187,9 @@ func signalNumber(name string) (number syscall.Signal, is bool) {
 	if number, is = handled[short]; is {
 		return number, true
 	}
-	number, is = map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT}[short]
+	number, is = map[string]syscall.Signal{
+		"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP,
+		"CONT": syscall.SIGCONT,
+	}[short]
 	return number, is
 }

@@ -22,7 +22,8 @@ import (
 )
 
 // BenchmarkShell measures a call of one program through the agents' shell as a whole process: start, ticket, door,
-// program, end, in a tree whose files are judged and in one whose files are not. It runs the same command in bash, in turn.
+// program, end, in a tree whose files are judged and in one whose files are not. It runs the same command in bash, in
+// turn.
 func BenchmarkShell(b *testing.B) {
 	const script = "cat go.mod"
 	work := b.TempDir()

@@ -7,8 +7,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// normalizeLoops changes what follows break and continue. The interpreter runs the rest of the blocks and conditions around
-// them. So each loop gets a variable that is set when it is left, and what follows runs only if the variable is empty.
+// normalizeLoops changes what follows break and continue. The interpreter runs the rest of the blocks and conditions
+// around them. So each loop gets a variable that is set when it is left, and what follows runs only if the variable is
+// empty.
 func normalizeLoops(file *syntax.File) {
 	done := map[*syntax.Stmt]bool{}
 	syntax.Walk(file, func(node syntax.Node) bool {

@@ -8,8 +8,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// normalize replaces parts of a script that the interpreter lacks by parts that it has. The argument errexit says that a
-// failure may end the script.
+// normalize replaces parts of a script that the interpreter lacks by parts that it has. The argument errexit says that
+// a failure may end the script.
 func normalize(file *syntax.File, errexit bool) {
 	normalizeLoops(file)
 	exits{errexit}.list(file.Stmts, true)
@@ -76,8 +76,8 @@ func normalized(script string) string {
 	return text.String()
 }
 
-// normalizeSubstitution adds a command to $(<FILE), because the interpreter does not run the command around it if the file
-// does not exist.
+// normalizeSubstitution adds a command to $(<FILE), because the interpreter does not run the command around it if the
+// file does not exist.
 func normalizeSubstitution(substitution *syntax.CmdSubst) {
 	if len(substitution.Stmts) != 1 {
 		return
@@ -90,7 +90,11 @@ func normalizeSubstitution(substitution *syntax.CmdSubst) {
 // awaitJobs adds a wait to statements whose output is read, because the reader in bash waits for the jobs among them.
 func awaitJobs(stmts []*syntax.Stmt) []*syntax.Stmt {
 	starts := slices.ContainsFunc(stmts, func(stmt *syntax.Stmt) bool {
-		return contains(stmt, func(node syntax.Node) bool { one, is := node.(*syntax.Stmt); return is && one.Background })
+		return contains(stmt, func(node syntax.Node) bool {
+			one, is := node.(*syntax.Stmt)
+			return is &&
+				one.Background
+		})
 	})
 	if !starts {
 		return stmts
@@ -99,7 +103,8 @@ func awaitJobs(stmts []*syntax.Stmt) []*syntax.Stmt {
 	return append(stmts, assignment(code, variable("?")), command("wait"), exitWith(code))
 }
 
-// normalizePipe puts the end of a pipe into a subshell, where bash runs it. The interpreter runs it in the shell itself.
+// normalizePipe puts the end of a pipe into a subshell, where bash runs it. The interpreter runs it in the shell
+// itself.
 func normalizePipe(pipe *syntax.BinaryCmd) {
 	if pipe.Op == syntax.Pipe || pipe.Op == syntax.PipeAll {
 		if before := []*syntax.Stmt{pipe.X}; len(awaitJobs(before)) > 1 {
@@ -116,7 +121,11 @@ const orderedWords = "CLAUDEOPS_WORDS"
 // and: cat * > FILE.
 func normalizeOrder(stmt *syntax.Stmt, call *syntax.CallExpr) {
 	depends := slices.ContainsFunc(call.Args, func(word *syntax.Word) bool {
-		return hasPattern(word) || contains(word, func(node syntax.Node) bool { _, runs := node.(*syntax.CmdSubst); return runs })
+		return hasPattern(word) || contains(word, func(node syntax.Node) bool {
+			_,
+				runs := node.(*syntax.CmdSubst)
+			return runs
+		})
 	})
 	if len(stmt.Redirs) == 0 || !depends {
 		return
@@ -173,7 +182,8 @@ func normalizeQuotes(quoted []syntax.WordPart) {
 	}
 }
 
-// normalizeBackslashes replaces \CHARACTER by 'CHARACTER'. Outside of arguments, the interpreter keeps some backslashes.
+// normalizeBackslashes replaces \CHARACTER by 'CHARACTER'. Outside of arguments, the interpreter keeps some
+// backslashes.
 func normalizeBackslashes(word *syntax.Word) {
 	if word == nil {
 		return
@@ -248,12 +258,18 @@ func normalizeJob(stmt *syntax.Stmt) *syntax.Stmt {
 	job := &syntax.Stmt{Background: true, Cmd: &syntax.Block{Stmts: []*syntax.Stmt{
 		inside, {Cmd: &syntax.Subshell{Stmts: []*syntax.Stmt{&inner}}}, command(jobEnd),
 	}}}
-	*stmt = syntax.Stmt{Position: stmt.Position, Cmd: &syntax.Block{Stmts: []*syntax.Stmt{number, command(jobStart), job}}}
+	*stmt = syntax.Stmt{
+		Position: stmt.Position,
+		Cmd:      &syntax.Block{Stmts: []*syntax.Stmt{number, command(jobStart), job}},
+	}
 	return &inner
 }
 
 func assignment(name string, value syntax.WordPart) *syntax.Stmt {
-	return &syntax.Stmt{Cmd: &syntax.CallExpr{Assigns: []*syntax.Assign{{Name: &syntax.Lit{Value: name}, Value: word(value)}}}}
+	return &syntax.Stmt{Cmd: &syntax.CallExpr{Assigns: []*syntax.Assign{{
+		Name:  &syntax.Lit{Value: name},
+		Value: word(value),
+	}}}}
 }
 
 func word(part syntax.WordPart) *syntax.Word { return &syntax.Word{Parts: []syntax.WordPart{part}} }
@@ -274,7 +290,8 @@ func hasJobs(script string) bool {
 		case *syntax.Stmt:
 			return n.Background || n.Disown
 		case *syntax.CallExpr: // a script in a word
-			return len(n.Args) > 0 && slices.Contains([]string{"eval", "source", ".", "trap", "command", "builtin"}, n.Args[0].Lit())
+			return len(n.Args) > 0 && slices.Contains([]string{"eval", "source", ".", "trap", "command", "builtin"},
+				n.Args[0].Lit())
 		}
 		return false
 	})

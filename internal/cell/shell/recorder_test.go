@@ -21,8 +21,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/door"
 )
 
-// recorderRole is the first argument of the test binary when it interprets scripts for the differential test, bashRole when
-// it becomes the real bash.
+// recorderRole is the first argument of the test binary when it interprets scripts for the differential test, bashRole
+// when it becomes the real bash.
 const (
 	recorderRole = "claudeops-recorder"
 	bashRole     = "claudeops-bash"
@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// becomeBash replaces this process by bash, as the user nobody and in the directory root as its root. bash opens <(COMMAND)
-// below /proc.
+// becomeBash replaces this process by bash, as the user nobody and in the directory root as its root. bash opens
+// <(COMMAND) below /proc.
 func becomeBash(root string) error {
 	return errors.Join(
 		syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""), syscall.Mount("proc", root+"/proc", "proc", 0, ""),
@@ -53,8 +53,8 @@ func becomeBash(root string) error {
 	)
 }
 
-// record interprets the scripts from an index on, as the user nobody and in the directory root as its root. It prints the
-// index and the exit code of each.
+// record interprets the scripts from an index on, as the user nobody and in the directory root as its root. It prints
+// the index and the exit code of each.
 func record(root, input, from string) error {
 	var scripts []string
 	content, err := os.ReadFile(input)
@@ -243,5 +243,6 @@ var startsOther = regexp.MustCompile(`\bexec\s+[^\s\d<>&;|]`)
 // nobody is the id of the user that runs the scripts. No other process has it, so the limit of processes is theirs.
 const nobody = 61234
 
-// stuck is the time without progress after which a script is given up for the first time. It is then run again, with more patience.
+// stuck is the time without progress after which a script is given up for the first time. It is then run again, with
+// more patience.
 const stuck = 5 * time.Second

@@ -67,7 +67,8 @@ func without(environ, names []string) []string {
 // isForTheCLI reports whether the agent's programs do not get a variable: those of the guard's socket and of the CLI's
 // messaging.
 func isForTheCLI(variable string) bool {
-	return variable == door.SocketVariable || variable == ticketVariable || strings.HasPrefix(variable, "CLAUDE_CODE_MESSAGING_")
+	return variable == door.SocketVariable || variable == ticketVariable ||
+		strings.HasPrefix(variable, "CLAUDE_CODE_MESSAGING_")
 }
 
 // given is what a program or a script gets from what started it.
@@ -136,20 +137,21 @@ func (s *session) interpret(script door.Script, p given) (code int, dir string) 
 
 // runner returns an interpreter that asks the worker.
 func (s *session) runner(script door.Script, p given) (*interp.Runner, error) {
-	environ := slices.DeleteFunc(slices.Clone(p.environ), func(variable string) bool { return strings.HasPrefix(variable, "TMPDIR=") })
+	environ := slices.DeleteFunc(slices.Clone(p.environ),
+		func(variable string) bool { return strings.HasPrefix(variable, "TMPDIR=") })
 	options := append(slices.Clone(script.Options), "--")
 	if len(script.Params) > 1 {
 		options = append(options, script.Params[1:]...)
 	}
 	return interp.New(
-		interp.Env(expand.ListEnviron(environ...)), interp.Dir(p.dir), interp.StdIO(p.in, p.out, p.err), interp.Params(options...),
-		interp.CallHandler(s.call), interp.OpenHandler(s.open),
+		interp.Env(expand.ListEnviron(environ...)), interp.Dir(p.dir), interp.StdIO(p.in, p.out, p.err),
+		interp.Params(options...), interp.CallHandler(s.call), interp.OpenHandler(s.open),
 		interp.ExecHandlers(func(interp.ExecHandlerFunc) interp.ExecHandlerFunc { return s.start }),
 	)
 }
 
-// prepare sets the variable TMPDIR. The interpreter opens every file of a certain name in the directory that TMPDIR names
-// at its start without asking, because it puts its named pipes there. So that directory is a new one.
+// prepare sets the variable TMPDIR. The interpreter opens every file of a certain name in the directory that TMPDIR
+// names at its start without asking, because it puts its named pipes there. So that directory is a new one.
 func (s *session) prepare(runner *interp.Runner, text string, environ []string) (err error) {
 	temp := door.ValueOf(environ, "TMPDIR")
 	pipes := "/dev/null/none"
@@ -203,7 +205,8 @@ func (p *pipes) remove() {
 	}
 }
 
-// maxGoroutines limits the commands that run at the same time. Each has about two goroutines. The limit ends fork bombs.
+// maxGoroutines limits the commands that run at the same time. Each has about two goroutines. The limit ends fork
+// bombs.
 const maxGoroutines = 2000
 
 // call is called before each command, with the words after all expansions.
@@ -299,8 +302,8 @@ func (s *session) ask(words []string, p given) (answer door.Answer, code int) {
 	return answer, 0
 }
 
-// program returns what to execute for an answer, with the variables that only this program gets. A program that starts commands gets
-// this executable in front of each, and the variables with which it asks.
+// program returns what to execute for an answer, with the variables that only this program gets. A program that starts
+// commands gets this executable in front of each, and the variables with which it asks.
 func (s *session) program(answer door.Answer, p given) (path string, words, environ []string) {
 	words, environ = answer.Words, append(without(p.environ, answer.Hidden), answer.Variables...)
 	if len(answer.Inner) == 0 {

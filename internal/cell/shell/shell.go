@@ -33,7 +33,8 @@ const (
 	// ticketVariable is the environment variable with the ticket of a call, for programs that start other programs.
 	ticketVariable = "CLAUDEOPS_TICKET"
 
-	// exitDenied is the exit code of a command that the worker denies, exitMissing that of a command that does not exist.
+	// exitDenied is the exit code of a command that the worker denies, exitMissing that of a command that does not
+	// exist.
 	exitDenied  = 126
 	exitMissing = 127
 	// exitMistake is the exit code of a script that does not run at all.

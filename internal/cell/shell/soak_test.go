@@ -15,8 +15,8 @@ var (
 	soakScriptSeed = flag.Uint64("soak.seed", 0, "seed of the scripts; 0 chooses one")
 )
 
-// maxUnlisted limits the scripts that differ without a class, of 1,000. The log prints each, so that a developer can list or mend it.
-// A difference costs a feature: whatever runs is judged at the door.
+// maxUnlisted limits the scripts that differ without a class, of 1,000. The log prints each, so that a developer can
+// list or mend it. A difference costs a feature: whatever runs is judged at the door.
 const maxUnlisted = 1
 
 // TestSoakSameAsBash is TestSameAsBash with many scripts and a new seed.

@@ -284,7 +284,8 @@ type unlimited struct{}
 func (unlimited) Charge(context.Context, string, []guard.Action) (string, error) { return "", nil }
 func (unlimited) Return(context.Context, string) error                           { return nil }
 
-// call makes a call of the tool Bash as the CLI does: it asks the hook and, if the hook allows the call, starts the shell.
+// call makes a call of the tool Bash as the CLI does: it asks the hook and, if the hook allows the call, starts the
+// shell.
 func (s *stage) call(t *testing.T, tier int, script string) outcome {
 	t.Helper()
 	s.reset(t)

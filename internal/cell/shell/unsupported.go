@@ -8,8 +8,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// unsupported returns why a script does not run, with a spelling that does, or "". It names the parts that the interpreter
-// would carry out differently than bash without saying so.
+// unsupported returns why a script does not run, with a spelling that does, or "". It names the parts that the
+// interpreter would carry out differently than bash without saying so.
 func unsupported(file *syntax.File, text string) (reason string) {
 	if strings.Contains(text, "$\\\n") || strings.Contains(text, "(\\\n(") {
 		return "a line break within an operator is not supported: write it on one line"
@@ -67,7 +67,8 @@ func unsupportedCommand(command syntax.Command) string {
 		if len(n.Args) > 1 && n.Args[0].Lit() == "hash" && n.Args[1].Lit() == "-p" {
 			return "hash -p is not supported: write the path of the program"
 		}
-		if len(n.Args) > 0 && n.Args[0].Lit() != "echo" && slices.ContainsFunc(n.Args, joinsAll) { // echo prints the same
+		// echo prints the same
+		if len(n.Args) > 0 && n.Args[0].Lit() != "echo" && slices.ContainsFunc(n.Args, joinsAll) {
 			return `text beside $@ in the same quotes is not supported: write "$@" apart, or "$*" for one word`
 		}
 	case *syntax.FuncDecl:

@@ -54,7 +54,8 @@ func (p *person) printed(t *testing.T, script string) string {
 	return string(output)
 }
 
-// TestVariablesOfAProgram checks that the programs that the policy names for a variable get it, however they are started.
+// TestVariablesOfAProgram checks that the programs that the policy names for a variable get it, however they are
+// started.
 func TestVariablesOfAProgram(t *testing.T) {
 	t.Parallel()
 	p := newHolder(t)

@@ -14,25 +14,28 @@ import (
 
 // Change describes what a worktree has committed since it left the shared directory.
 type Change struct {
-	// Commit has the files of the worktree's HEAD. If the question asks for a pack, it is a commit of ours on Base with the author line
-	// of the supervisor, and nothing else of what the agent has committed leaves the host. Base is the commit from which the change is
-	// shown, and Fork the one from which the work in the worktree began.
+	// Commit has the files of the worktree's HEAD. If the question asks for a pack, it is a commit of ours on Base with
+	// the author line of the supervisor, and nothing else of what the agent has committed leaves the host. Base is the
+	// commit from which the change is shown, and Fork the one from which the work in the worktree began.
 	Base, Commit, Fork string
-	// Tree is the hash of the files of Commit, and Message the message of Commit: those of the agent's commits since Base, in order.
+	// Tree is the hash of the files of Commit, and Message the message of Commit: those of the agent's commits since
+	// Base, in order.
 	Tree, Message string
 	// List is the output of git diff with the options --raw --numstat --no-renames -z.
 	List string
 	// Patch is the change in git's format. PatchCut reports whether it was longer than permitted.
 	Patch    string
 	PatchCut bool
-	// Since is the change since an earlier commit, in git's format without context; empty if there is no earlier commit.
+	// Since is the change since an earlier commit, in git's format without context; empty if there is no earlier
+	// commit.
 	Since string
-	// Unpushed counts the commits up to Fork that the remote origin does not have, and that leave with the first change of a branch.
+	// Unpushed counts the commits up to Fork that the remote origin does not have, and that leave with the first change
+	// of a branch.
 	Unpushed int
 	// Below is the shared directory's path in its repository.
 	Below string
-	// Log is what all commits since Fork have changed, with their messages. Pack contains these commits for Checkpoint. Both
-	// are empty if nobody asked for them, or if they are too large.
+	// Log is what all commits since Fork have changed, with their messages. Pack contains these commits for Checkpoint.
+	// Both are empty if nobody asked for them, or if they are too large.
 	Log  string
 	Pack []byte
 }
@@ -41,11 +44,13 @@ type Change struct {
 type Question struct {
 	// Base is an earlier commit of the worktree from which the change is shown; empty for Change.Fork.
 	Base string
-	// Fork is the commit from which the work began, possibly on another host; empty for the one with which the worktree began.
+	// Fork is the commit from which the work began, possibly on another host; empty for the one with which the worktree
+	// began.
 	Fork string
 	// Since is the commit that was reviewed before; empty if there is none.
 	Since string
-	// Whole is the path of a file in the repository that the patch shows as a whole, and nothing else; empty for all changes.
+	// Whole is the path of a file in the repository that the patch shows as a whole, and nothing else; empty for all
+	// changes.
 	Whole string
 	// Pack asks for a commit that can leave the host: one of ours, with Change.Log and Change.Pack.
 	Pack bool
@@ -61,9 +66,9 @@ const (
 // errListCut says that a change has too many files.
 var errListCut = errors.New("the change has too many files to list")
 
-// Change returns what the worktree has committed. If it has committed nothing, and the question names neither a base nor a reviewed
-// commit, Change returns nil. If the change cannot be shown, Change returns its commit with the error. Change stops after the time limit,
-// and not when ctx ends.
+// Change returns what the worktree has committed. If it has committed nothing, and the question names neither a base
+// nor a reviewed commit, Change returns nil. If the change cannot be shown, Change returns its commit with the error.
+// Change stops after the time limit, and not when ctx ends.
 func (p *Place) Change(ctx context.Context, question Question, limit time.Duration) (*Change, error) {
 	if p.Worktree == nil {
 		return nil, nil
@@ -82,7 +87,8 @@ func (p *Place) Change(ctx context.Context, question Question, limit time.Durati
 	case change.Fork == head && question.Base == "":
 		return nil, nil
 	case change.Fork == "":
-		return nil, fmt.Errorf("nobody knows from which commit of %s the work began, or there is none", p.Worktree.Origin)
+		return nil, fmt.Errorf("nobody knows from which commit of %s the work began, or there is none",
+			p.Worktree.Origin)
 	}
 	change.Base = cmp.Or(question.Base, change.Fork)
 	if err := p.git.summarize(ctx, p.Worktree, head, change); err != nil {
@@ -99,7 +105,8 @@ func (p *Place) Change(ctx context.Context, question Question, limit time.Durati
 	if question.Since != "" && !p.git.has(ctx, inTree(p.Worktree), question.Since) {
 		question.Since = "" // another host has made it, and it is no ancestor of the change
 	}
-	if err := p.git.verify(ctx, inTree(p.Worktree), head, change.Fork, change.Base, change.Commit, question.Since); err != nil {
+	if err := p.git.verify(ctx, inTree(p.Worktree), head, change.Fork, change.Base, change.Commit,
+		question.Since); err != nil {
 		return change, err
 	}
 	if err := p.git.describe(ctx, p.Worktree, change, question); err != nil || !question.Pack {
@@ -113,8 +120,8 @@ func (p *Place) Change(ctx context.Context, question Question, limit time.Durati
 	return change, p.git.pack(ctx, p.Worktree, change)
 }
 
-// unpushed counts the commits up to fork that the remote origin does not have, as far as the repository knows. They would leave with a
-// change that is based on it, and are not part of it. Without a remote, nothing leaves.
+// unpushed counts the commits up to fork that the remote origin does not have, as far as the repository knows. They
+// would leave with a change that is based on it, and are not part of it. Without a remote, nothing leaves.
 func (g git) unpushed(ctx context.Context, tree *Worktree, fork string) (commits int, err error) {
 	remote, err := g.pushAddress(ctx, tree.repository)
 	if err != nil || remote == "" {
@@ -134,7 +141,8 @@ const (
 	messageEnd = "\x00"
 )
 
-// summarize fills in the commit, its files and its message. If the worktree has changed nothing since the base, the commit is the base.
+// summarize fills in the commit, its files and its message. If the worktree has changed nothing since the base, the
+// commit is the base.
 func (g git) summarize(ctx context.Context, tree *Worktree, head string, change *Change) error {
 	files, err := g.at(ctx, tree, "rev-parse", "--verify", head+"^{tree}")
 	if err != nil {
@@ -149,7 +157,8 @@ func (g git) summarize(ctx context.Context, tree *Worktree, head string, change 
 		change.Commit = change.Base
 		return nil
 	}
-	log, _, err := g.atMost(ctx, tree, maxCommitMessage, "log", "--reverse", "--first-parent", "--no-merges", "--no-show-signature",
+	log, _, err := g.atMost(ctx, tree, maxCommitMessage, "log", "--reverse", "--first-parent", "--no-merges",
+		"--no-show-signature",
 		"--encoding=UTF-8", "--format=%B%x00", change.Base+".."+head)
 	if err != nil {
 		return err
@@ -158,9 +167,9 @@ func (g git) summarize(ctx context.Context, tree *Worktree, head string, change 
 	return nil
 }
 
-// propose makes the commit of ours that has the files and the message of a change. Of the agent's commits it takes nothing else: their
-// parents, authors and what they had in between stay here. The commit becomes the HEAD, so that later work is based on it. The same HEAD
-// on the same base gives the same commit.
+// propose makes the commit of ours that has the files and the message of a change. Of the agent's commits it takes
+// nothing else: their parents, authors and what they had in between stay here. The commit becomes the HEAD, so that
+// later work is based on it. The same HEAD on the same base gives the same commit.
 func (g git) propose(ctx context.Context, tree *Worktree, head string, change *Change) error {
 	date, err := g.at(ctx, tree, "show", "--no-patch", "--no-show-signature", "--format=%ct", head)
 	if err != nil {
@@ -170,7 +179,8 @@ func (g git) propose(ctx context.Context, tree *Worktree, head string, change *C
 	at, made := inTree(tree), limited{most: maxOutput}
 	at.writable = []string{filepath.Join(at.repository.dir, "objects")}
 	err = g.write(ctx, at, []string{"hash-object", "-t", "commit", "-w", "--stdin"}, strings.NewReader(fmt.Sprintf(
-		"tree %s\nparent %s\nauthor %s\ncommitter %s\n\n%s\n", change.Tree, change.Base, line, line, change.Message)), &made)
+		"tree %s\nparent %s\nauthor %s\ncommitter %s\n\n%s\n", change.Tree, change.Base, line, line,
+		change.Message)), &made)
 	change.Commit = strings.TrimSpace(string(made.kept))
 	if err != nil || change.Commit == head {
 		return err
@@ -179,7 +189,10 @@ func (g git) propose(ctx context.Context, tree *Worktree, head string, change *C
 		return err
 	}
 	at.writable = tree.Writable()
-	_, err = g.run(ctx, at, []string{"update-ref", "-m", "claudeops: one commit for " + head, "HEAD", change.Commit, head})
+	_, err = g.run(ctx, at, []string{
+		"update-ref", "-m", "claudeops: one commit for " + head, "HEAD", change.Commit,
+		head,
+	})
 	return err
 }
 
@@ -205,8 +218,8 @@ func (w *Worktree) committed() *Worktree {
 	}
 }
 
-// Committed returns a worktree with the files of a commit and no others: it lacks what was not committed, and nothing in it
-// is hidden by an index that the agent wrote. Tidy removes it.
+// Committed returns a worktree with the files of a commit and no others: it lacks what was not committed, and nothing
+// in it is hidden by an index that the agent wrote. Tidy removes it.
 func (p *Place) Committed(ctx context.Context, commit string) (*Worktree, error) {
 	tree := p.Worktree.committed()
 	if err := p.git.clear(ctx, tree); err != nil {
@@ -219,8 +232,8 @@ func (p *Place) Committed(ctx context.Context, commit string) (*Worktree, error)
 	return tree, p.git.check(tree)
 }
 
-// Restore gives files of a worktree that Committed has made the content that they have in another commit. A file that the commit does
-// not have is removed.
+// Restore gives files of a worktree that Committed has made the content that they have in another commit. A file that
+// the commit does not have is removed.
 func (p *Place) Restore(ctx context.Context, tree *Worktree, commit string, names []string) error {
 	at := inTree(tree)
 	at.writable = []string{tree.Guarded.Top, tree.Guarded.GitDir}
@@ -239,8 +252,8 @@ func (p *Place) Restore(ctx context.Context, tree *Worktree, commit string, name
 	return nil
 }
 
-// plainDiff returns the arguments of a git command that compares, so that neither the repository nor its configuration changes
-// what it shows.
+// plainDiff returns the arguments of a git command that compares, so that neither the repository nor its configuration
+// changes what it shows.
 func plainDiff(command string) []string {
 	return []string{command, "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=none"}
 }
@@ -338,8 +351,8 @@ type Origin struct {
 	Remote string
 }
 
-// Origin returns the repository of a directory, with the commits of a checkpoint. If the repository cannot have them, or git
-// could run programs that its configuration names, Origin returns an error.
+// Origin returns the repository of a directory, with the commits of a checkpoint. If the repository cannot have them,
+// or git could run programs that its configuration names, Origin returns an error.
 func (k *Keeper) Origin(ctx context.Context, directory string, from Checkpoint) (Origin, error) {
 	in, err := k.holding(ctx, directory, from)
 	if err != nil {

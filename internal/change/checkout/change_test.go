@@ -72,7 +72,8 @@ func TestChange(t *testing.T) {
 	s.leave(place)
 }
 
-// TestCommitOfOurs lets an agent do with its history whatever it can: one commit with its files leaves, made by us, and nothing in between.
+// TestCommitOfOurs lets an agent do with its history whatever it can: one commit with its files leaves, made by us, and
+// nothing in between.
 func TestCommitOfOurs(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -230,7 +231,8 @@ func TestChangeOnUnpushedCommits(t *testing.T) {
 	require.Equal(t, 1, unpushed("local"))
 }
 
-// TestForkIsRemembered lets an agent move the branch of the shared directory, so that its first commit seems to be an old one.
+// TestForkIsRemembered lets an agent move the branch of the shared directory, so that its first commit seems to be an
+// old one.
 func TestForkIsRemembered(t *testing.T) {
 	t.Parallel()
 	s := newStage(t).repository()
@@ -252,8 +254,8 @@ func TestForkIsRemembered(t *testing.T) {
 	require.True(t, s.leave(place).Kept, "otherwise the next session of the chain would begin after both commits")
 }
 
-// TestChangeVerifiesObjects lets an agent replace objects by others under the same names: what is shown would not be what is pushed,
-// and the checks would not be those of the base.
+// TestChangeVerifiesObjects lets an agent replace objects by others under the same names: what is shown would not be
+// what is pushed, and the checks would not be those of the base.
 func TestChangeVerifiesObjects(t *testing.T) {
 	t.Parallel()
 	for name, object := range map[string]string{
@@ -286,7 +288,8 @@ func TestChangeVerifiesObjects(t *testing.T) {
 	}
 }
 
-// TestChangeReadsCommitsThemselves lets an agent write a cache of commits that contradicts them: its commit has no parent.
+// TestChangeReadsCommitsThemselves lets an agent write a cache of commits that contradicts them: its commit has no
+// parent.
 func TestChangeReadsCommitsThemselves(t *testing.T) {
 	t.Parallel()
 	s := newStage(t).repository()
@@ -350,7 +353,8 @@ func TestCommitted(t *testing.T) {
 	require.NotContains(t, s.git(s.work, "worktree", "list"), ".committed")
 }
 
-// TestRestore gives files of a checked commit the content that they had before the chain, and removes those that did not exist.
+// TestRestore gives files of a checked commit the content that they had before the chain, and removes those that did
+// not exist.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	s := newStage(t).repository()
@@ -399,8 +403,8 @@ func TestRemote(t *testing.T) {
 	s.leave(place)
 }
 
-// TestARemoteThatCannotBeRead checks that a remote whose address cannot be read counts as one: nothing is said to stay because there is
-// none.
+// TestARemoteThatCannotBeRead checks that a remote whose address cannot be read counts as one: nothing is said to stay
+// because there is none.
 func TestARemoteThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	s := newStage(t).repository()

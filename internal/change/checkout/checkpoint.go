@@ -23,19 +23,21 @@ type Checkpoint struct {
 }
 
 const (
-	// maxPack limits the commits that travel to other hosts, in bytes. A workflow's history contains them several times.
+	// maxPack limits the commits that travel to other hosts, in bytes. A workflow's history contains them several
+	// times.
 	maxPack = 128 << 10
 	// maxLog limits the log of these commits, in bytes.
 	maxLog = 1 << 20
 )
 
-// pack fills in the log of a change, and the commits since Fork for other hosts. If one of them is too large, pack leaves
-// both empty.
+// pack fills in the log of a change, and the commits since Fork for other hosts. If one of them is too large, pack
+// leaves both empty.
 func (g git) pack(ctx context.Context, tree *Worktree, change *Change) error {
 	if change.Commit == change.Fork {
 		return nil
 	}
-	log, cut, err := g.atMost(ctx, tree, maxLog, append(plainDiff("log"), "--patch", "--text", "-m", change.Fork+".."+change.Commit)...)
+	log, cut, err := g.atMost(ctx, tree, maxLog, append(plainDiff("log"), "--patch", "--text", "-m",
+		change.Fork+".."+change.Commit)...)
 	if err != nil || cut {
 		return err
 	}
@@ -48,8 +50,8 @@ func (g git) pack(ctx context.Context, tree *Worktree, change *Change) error {
 	return err
 }
 
-// restore makes the worktree contain the commit from which a session begins. If the worktree is at this commit, or may keep its own,
-// restore changes nothing.
+// restore makes the worktree contain the commit from which a session begins. If the worktree is at this commit, or may
+// keep its own, restore changes nothing.
 func (g git) restore(ctx context.Context, tree *Worktree, session Session) error {
 	from := session.From
 	if from.Commit == "" {
@@ -70,8 +72,9 @@ func (g git) restore(ctx context.Context, tree *Worktree, session Session) error
 	return tree.keepSession(session)
 }
 
-// mayKeep reports whether a worktree keeps its commit although a session begins from another one: if it was made on that one, or if an
-// interrupted session that began with that one has replaced it. Otherwise it is older: another host has made the one that follows.
+// mayKeep reports whether a worktree keeps its commit although a session begins from another one: if it was made on
+// that one, or if an interrupted session that began with that one has replaced it. Otherwise it is older: another host
+// has made the one that follows.
 func (g git) mayKeep(ctx context.Context, tree *Worktree, session Session, head string) bool {
 	from := session.From.Commit
 	after := g.contains(ctx, tree, head, from)
@@ -79,7 +82,8 @@ func (g git) mayKeep(ctx context.Context, tree *Worktree, session Session, head 
 	return after && !session.Exact || replaced && session.Interrupted
 }
 
-// replace makes the worktree contain a commit. What that does not have, committed or not, stays under a name of its own.
+// replace makes the worktree contain a commit. What that does not have, committed or not, stays under a name of its
+// own.
 func (g git) replace(ctx context.Context, tree *Worktree, from Checkpoint, head string) error {
 	in := inTree(tree)
 	in.writable = tree.Writable()
@@ -97,8 +101,9 @@ func (g git) replace(ctx context.Context, tree *Worktree, from Checkpoint, head 
 	return g.alone(ctx, in, []string{"checkout", "--quiet", "--force", "--no-track", "-B", tree.Branch, from.Commit})
 }
 
-// unlock removes the locks of a git that was killed: those of the worktree's own files and of its branch. No process of an earlier session
-// works in the worktree any more. Locks that all worktrees of the repository share stay, because another session may hold them.
+// unlock removes the locks of a git that was killed: those of the worktree's own files and of its branch. No process of
+// an earlier session works in the worktree any more. Locks that all worktrees of the repository share stay, because
+// another session may hold them.
 func (g git) unlock(tree *Worktree) error {
 	return process.AsUser(g.options.User, func() error {
 		common, err := os.OpenRoot(tree.Guarded.Common) // an agent can make links there
@@ -131,8 +136,8 @@ func (g git) unlock(tree *Worktree) error {
 	})
 }
 
-// collect returns a commit of everything in a worktree that git can read and does not ignore: head, or a commit after it. It gives the
-// worktree a new index, because files can be hidden in the agent's.
+// collect returns a commit of everything in a worktree that git can read and does not ignore: head, or a commit after
+// it. It gives the worktree a new index, because files can be hidden in the agent's.
 func (g git) collect(ctx context.Context, in where, head string) (string, error) {
 	if _, err := g.run(ctx, in, []string{"read-tree", head}); err != nil {
 		return "", err
@@ -172,7 +177,8 @@ func (g git) unpack(ctx context.Context, at where, from Checkpoint) error {
 	}
 	var output limited
 	at.writable = []string{filepath.Join(at.repository.dir, "objects")}
-	err := g.write(ctx, at, []string{"index-pack", "--stdin", "--fix-thin", "--strict"}, bytes.NewReader(from.Pack), &output)
+	err := g.write(ctx, at, []string{"index-pack", "--stdin", "--fix-thin", "--strict"}, bytes.NewReader(from.Pack),
+		&output)
 	if err != nil {
 		return err
 	}
@@ -203,8 +209,8 @@ type Document struct {
 	Remote string
 }
 
-// Document returns a file below a directory as the latest commit has it, with a limit in bytes. If the directory cannot have
-// worktrees, or the file is missing, Document returns an error.
+// Document returns a file below a directory as the latest commit has it, with a limit in bytes. If the directory cannot
+// have worktrees, or the file is missing, Document returns an error.
 func (k *Keeper) Document(ctx context.Context, directory, name string, most int) (Document, error) {
 	_, found := findRepository(directory)
 	switch {

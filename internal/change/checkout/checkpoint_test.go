@@ -110,8 +110,8 @@ func phased(t *testing.T) (*stage, *checkout.Place, checkout.Checkpoint) {
 	return s, place, from
 }
 
-// TestCheckpointOverUncommittedWork moves a worktree whose agent went back and left edits that contradict the checkpoint. The
-// edits stay under another name.
+// TestCheckpointOverUncommittedWork moves a worktree whose agent went back and left edits that contradict the
+// checkpoint. The edits stay under another name.
 func TestCheckpointOverUncommittedWork(t *testing.T) {
 	t.Parallel()
 	s, place, from := phased(t)
@@ -132,8 +132,9 @@ func TestCheckpointOverUncommittedWork(t *testing.T) {
 	s.leave(place)
 }
 
-// TestCheckpointThatWasReplaced enters a worktree whose agent has amended the commit of the checkpoint, or has committed after it. What an
-// interrupted session has done stays, and so does what comes after; a session that must begin with the checkpoint itself does.
+// TestCheckpointThatWasReplaced enters a worktree whose agent has amended the commit of the checkpoint, or has
+// committed after it. What an interrupted session has done stays, and so does what comes after; a session that must
+// begin with the checkpoint itself does.
 func TestCheckpointThatWasReplaced(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -173,8 +174,8 @@ func TestCheckpointThatWasReplaced(t *testing.T) {
 	}
 }
 
-// TestCheckpointOfAnotherHost returns to a worktree whose commit was corrected on another host. It gets the correction, also if an
-// interrupted session goes on, because its own commit is older.
+// TestCheckpointOfAnotherHost returns to a worktree whose commit was corrected on another host. It gets the correction,
+// also if an interrupted session goes on, because its own commit is older.
 func TestCheckpointOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	for _, interrupted := range []bool{false, true} {
@@ -201,8 +202,8 @@ func TestCheckpointOfAnotherHost(t *testing.T) {
 	}
 }
 
-// TestCheckpointAfterAKilledGit goes back to a checkpoint in a worktree with the locks of a git that was killed, and with a directory
-// that git cannot add. What git can add is kept.
+// TestCheckpointAfterAKilledGit goes back to a checkpoint in a worktree with the locks of a git that was killed, and
+// with a directory that git cannot add. What git can add is kept.
 func TestCheckpointAfterAKilledGit(t *testing.T) {
 	t.Parallel()
 	s, place, from := phased(t)

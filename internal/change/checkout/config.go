@@ -10,15 +10,16 @@ import (
 // uses no git in a repository whose configuration has another key, apart from the exceptions in the function harmless.
 // Other keys could configure a filter, textconv, fsmonitor or an ssh command.
 var harmlessGit = []string{
-	"core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase", "core.precomposeunicode",
-	"core.symlinks", "core.autocrlf", "core.eol", "core.safecrlf", "core.quotepath", "core.abbrev", "core.sharedrepository",
-	"core.longpaths",
+	"core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase",
+	"core.precomposeunicode", "core.symlinks", "core.autocrlf", "core.eol", "core.safecrlf", "core.quotepath",
+	"core.abbrev", "core.sharedrepository", "core.longpaths",
 	"remote.*.url", "remote.*.fetch", "remote.*.pushurl", "remote.*.prune", "remote.*.tagopt", "remote.*.gh-resolved",
-	"branch.*.remote", "branch.*.merge", "branch.*.rebase", "branch.*.description", "branch.*.vscode-merge-base", "branch.*.gh-merge-base",
-	"user.name", "user.email", "init.defaultbranch", "pull.rebase", "pull.ff", "push.autosetupremote", "fetch.prune",
-	"merge.conflictstyle", "rebase.autostash", "rerere.enabled", "color.*", "advice.*", "gc.*", "submodule.*.url", "submodule.*.active",
-	"submodule.active", "extensions.objectformat", "extensions.refstorage", "lfs.repositoryformatversion", "lfs.*.access", "index.version",
-	"commit.gpgsign", "tag.gpgsign", "log.date", "diff.renames", "status.showuntrackedfiles",
+	"branch.*.remote", "branch.*.merge", "branch.*.rebase", "branch.*.description", "branch.*.vscode-merge-base",
+	"branch.*.gh-merge-base", "user.name", "user.email", "init.defaultbranch", "pull.rebase", "pull.ff",
+	"push.autosetupremote", "fetch.prune", "merge.conflictstyle", "rebase.autostash", "rerere.enabled", "color.*",
+	"advice.*", "gc.*", "submodule.*.url", "submodule.*.active", "submodule.active", "extensions.objectformat",
+	"extensions.refstorage", "lfs.repositoryformatversion", "lfs.*.access", "index.version", "commit.gpgsign",
+	"tag.gpgsign", "log.date", "diff.renames", "status.showuntrackedfiles",
 }
 
 // lfs holds the settings of `git lfs install`. These settings run programs of Git LFS, and no other programs.
@@ -34,8 +35,8 @@ var (
 	gitTransport = regexp.MustCompile(`(?i)^[a-z0-9+.-]+::|^-|^[a-z+]*://-|:-`)
 )
 
-// harmfulSetting returns the first harmful setting of a git configuration; "" if there is none. A setting is harmful if it
-// is not known to be harmless, or if its line cannot be read.
+// harmfulSetting returns the first harmful setting of a git configuration; "" if there is none. A setting is harmful if
+// it is not known to be harmless, or if its line cannot be read.
 func harmfulSetting(content string) string {
 	section := ""
 	for line := range strings.Lines(content) {

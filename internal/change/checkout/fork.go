@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// keepFork writes down the commit from which the work in a worktree begins, before an agent can change anything: the latest commit
-// that tip and the shared directory have in common. Later the branches say nothing about it, because an agent can move each of
-// them, also that of the shared directory. Agents cannot write the file.
+// keepFork writes down the commit from which the work in a worktree begins, before an agent can change anything: the
+// latest commit that tip and the shared directory have in common. Later the branches say nothing about it, because an
+// agent can move each of them, also that of the shared directory. Agents cannot write the file.
 func (g git) keepFork(ctx context.Context, tree *Worktree, tip string) error {
 	fork, err := g.in(ctx, tree.repository, "merge-base", "HEAD", tip)
 	if _, none := errors.AsType[*failedError](err); none {
@@ -24,8 +24,8 @@ func (g git) keepFork(ctx context.Context, tree *Worktree, tip string) error {
 	return tree.writeFork()
 }
 
-// keepSession writes down a session that begins, and the commit that the worktree must have; empty if it must have none. Commits on another
-// one are older than that.
+// keepSession writes down a session that begins, and the commit that the worktree must have; empty if it must have
+// none. Commits on another one are older than that.
 func (w *Worktree) keepSession(session Session) error {
 	begun := cmp.Or(session.From.Commit, w.begun)
 	w.Again = w.session == session.ID
@@ -36,8 +36,8 @@ func (w *Worktree) keepSession(session Session) error {
 	return w.writeFork()
 }
 
-// writeFork writes, one on each line, the commit from which the work in a worktree began, the one with which its latest session began, and
-// the ID of that session.
+// writeFork writes, one on each line, the commit from which the work in a worktree began, the one with which its latest
+// session began, and the ID of that session.
 func (w *Worktree) writeFork() error {
 	next := w.forkFile + ".next"
 	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // a file of the worker

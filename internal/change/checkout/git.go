@@ -35,8 +35,8 @@ const (
 type git struct {
 	path    string
 	options Options
-	// executables lists what git may execute in its sandbox: itself, and its own commands. So no filter of a repository inside of
-	// a worktree runs, whose configuration nobody has checked.
+	// executables lists what git may execute in its sandbox: itself, and its own commands. So no filter of a repository
+	// inside of a worktree runs, whose configuration nobody has checked.
 	executables []string
 }
 
@@ -76,7 +76,8 @@ func (g git) settings(top string) []string {
 		"status.showUntrackedFiles=normal", // otherwise git removes a worktree although it has new files
 	}
 	if g.options.User != nil {
-		// Git refuses a repository that belongs to another user. The operator chose this directory for agents, so allow it.
+		// Git refuses a repository that belongs to another user. The operator chose this directory for agents, so allow
+		// it.
 		settings = append(settings, "safe.directory="+top)
 	}
 	var args []string
@@ -87,12 +88,14 @@ func (g git) settings(top string) []string {
 }
 
 // environment returns the whole environment of git. With this environment git ignores the configuration of the user and
-// of the system, and never asks for a password. It shows objects as they are pushed, not those that refs/replace names instead.
+// of the system, and never asks for a password. It shows objects as they are pushed, not those that refs/replace names
+// instead.
 func (g git) environment(ceiling string) []string {
 	return []string{
 		"PATH=" + g.options.SearchPath, "HOME=/nonexistent", "LC_ALL=C",
-		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=true",
-		"GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_CEILING_DIRECTORIES=" + ceiling,
+		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
+		"GIT_ASKPASS=true", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1",
+		"GIT_CEILING_DIRECTORIES=" + ceiling,
 	}
 }
 
@@ -101,14 +104,16 @@ type failedError struct{ command, message string }
 
 func (e *failedError) Error() string { return fmt.Sprintf("git %s: %s", e.command, e.message) }
 
-// in runs git in the working directory of a repository, where it writes nothing. It returns the output without the last line
-// break.
+// in runs git in the working directory of a repository, where it writes nothing. It returns the output without the last
+// line break.
 func (g git) in(ctx context.Context, r repository, args ...string) (string, error) {
 	return g.run(ctx, where{repository: r}, args)
 }
 
 // atMost is like at, with a limit for the output in bytes. It reports whether it has cut the output.
-func (g git) atMost(ctx context.Context, tree *Worktree, most int, args ...string) (output string, cut bool, err error) {
+func (g git) atMost(
+	ctx context.Context, tree *Worktree, most int, args ...string,
+) (output string, cut bool, err error) {
 	stdout := limited{most: most + 1}
 	err = g.write(ctx, inTree(tree), args, nil, &stdout)
 	cut = len(stdout.kept) > most
@@ -167,8 +172,8 @@ func (g git) run(ctx context.Context, at where, args []string) (string, error) {
 	return strings.TrimRight(string(stdout.kept), "\n"), nil
 }
 
-// alone runs git while no other process of this package does so in the repository. Git does not expect that two of its commands make,
-// remove or search worktrees at once: it fails if it finds one that another is making.
+// alone runs git while no other process of this package does so in the repository. Git does not expect that two of its
+// commands make, remove or search worktrees at once: it fails if it finds one that another is making.
 func (g git) alone(ctx context.Context, at where, args []string) error {
 	file := lockFile(g.options, at.repository.dir) + ".worktrees"
 	held, err := filelock.Create(file)
@@ -194,8 +199,8 @@ func (g git) write(ctx context.Context, at where, args []string, stdin io.Reader
 	}
 	exit, err := process.Run(ctx, process.Spec{
 		Path: g.path, Args: slices.Concat(at.directories(), g.settings(top), args), Env: environment, Dir: top,
-		Stdin: stdin, Stdout: stdout, Stderr: &stderr, Grace: gitGrace, Containment: g.options.Containment, User: g.options.User,
-		Sandbox: g.sandbox(at),
+		Stdin: stdin, Stdout: stdout, Stderr: &stderr, Grace: gitGrace, Containment: g.options.Containment,
+		User: g.options.User, Sandbox: g.sandbox(at),
 	})
 	switch {
 	case err != nil:

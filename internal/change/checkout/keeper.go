@@ -14,14 +14,15 @@ import (
 
 // Options configure a Keeper.
 type Options struct {
-	// Worktrees is an existing directory that belongs to the agents' user. The Keeper makes the worktrees in it. If Worktrees
-	// is empty, all sessions work in their shared directory.
+	// Worktrees is an existing directory that belongs to the agents' user. The Keeper makes the worktrees in it. If
+	// Worktrees is empty, all sessions work in their shared directory.
 	Worktrees string
 	// Locks is the directory of the lock files. New creates it. Agents must not be able to write in this directory.
 	Locks string
 	// SearchPath is the value of PATH. The Keeper searches its directories for git.
 	SearchPath string
-	// User runs git and owns the worktrees; nil means the user of this process. A repository may belong to another user.
+	// User runs git and owns the worktrees; nil means the user of this process. A repository may belong to another
+	// user.
 	User *process.User
 	// Containment is the containment of git's processes. If it is empty, process.ModeAuto applies.
 	Containment process.Mode
@@ -76,7 +77,8 @@ func Missing(ctx context.Context, options Options, directory string) string {
 	return err.Error()
 }
 
-// NoRemote reports whether a directory is in a repository from which nothing can be pushed, because it has no remote origin.
+// NoRemote reports whether a directory is in a repository from which nothing can be pushed, because it has no remote
+// origin.
 func NoRemote(ctx context.Context, options Options, directory string) bool {
 	_, in := findRepository(directory)
 	if in.problem != nil {
@@ -91,16 +93,16 @@ func NoRemote(ctx context.Context, options Options, directory string) bool {
 type Session struct {
 	// ID is the session's own id.
 	ID string
-	// Name is the name of the worktree, and of its branch below "claudeops/". It must be a plain file name. Sessions with
-	// the same name get the same worktree, one after the other.
+	// Name is the name of the worktree, and of its branch below "claudeops/". It must be a plain file name. Sessions
+	// with the same name get the same worktree, one after the other.
 	Name string
 	// Directory is the shared directory. Without a worktree the session works in the shared directory.
 	Directory string
-	// From is the commit with which the worktree begins, at least; zero for what is committed in Directory. A session with such
-	// a commit never works in the shared directory.
+	// From is the commit with which the worktree begins, at least; zero for what is committed in Directory. A session
+	// with such a commit never works in the shared directory.
 	From Checkpoint
-	// Exact means that the worktree begins with From itself, and not with a commit after it. Interrupted means that the session goes on
-	// with what was interrupted: if this host has its worktree, commits that replaced From stay.
+	// Exact means that the worktree begins with From itself, and not with a commit after it. Interrupted means that the
+	// session goes on with what was interrupted: if this host has its worktree, commits that replaced From stay.
 	Exact, Interrupted bool
 }
 
@@ -164,7 +166,9 @@ func (k *Keeper) Enter(ctx context.Context, session Session, waiting func(what s
 
 // enterWorktree returns a place in a worktree. If the session must work in its shared directory, the error is an
 // *unavailableError.
-func (k *Keeper) enterWorktree(ctx context.Context, session Session, in found, waiting func(string)) (place *Place, err error) {
+func (k *Keeper) enterWorktree(
+	ctx context.Context, session Session, in found, waiting func(string),
+) (place *Place, err error) {
 	switch {
 	case k.options.Worktrees == "":
 		return nil, unavailable("worktrees are off")

@@ -24,8 +24,8 @@ type lock struct {
 var errImpatient = errors.New("the place did not become free in time")
 
 // lock locks a directory for a session. The lock holds for all processes that share Options.Locks. If another session
-// has the lock, the method calls the function waiting with a description of that session. Then it waits for the lock. If that
-// session's process ended without a release, the method ends what the session has left running.
+// has the lock, the method calls the function waiting with a description of that session. Then it waits for the lock.
+// If that session's process ended without a release, the method ends what the session has left running.
 func (k *Keeper) lock(ctx context.Context, directory, session string, waiting func(what string)) (*lock, error) {
 	file := lockFile(k.options, directory)
 	held, err := filelock.Create(file)

@@ -20,8 +20,8 @@ type entered struct {
 	err   error
 }
 
-// enterLater enters a place that another session has. It returns when Enter waits. The result what describes the session for
-// which Enter waits.
+// enterLater enters a place that another session has. It returns when Enter waits. The result what describes the
+// session for which Enter waits.
 func (s *stage) enterLater(ctx context.Context, keeper *checkout.Keeper, session checkout.Session) (what string, result <-chan entered) {
 	s.t.Helper()
 	waits, done := make(chan string, 1), make(chan entered, 1)

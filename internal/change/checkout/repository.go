@@ -39,7 +39,8 @@ func findRepository(directory string) (shared string, in found) {
 		case err != nil:
 			return resolved, found{problem: unavailable("%w", err)}
 		case !info.IsDir():
-			return top, found{problem: unavailable("%s is not a directory, so %s is a worktree or a submodule itself", dir, top)}
+			return top, found{problem: unavailable("%s is not a directory, so %s is a worktree or a submodule itself",
+				dir, top)}
 		default:
 			below, err := filepath.Rel(top, resolved)
 			if err != nil {
@@ -56,8 +57,8 @@ func findRepository(directory string) (shared string, in found) {
 // maxConfig limits the size of a git configuration, in bytes.
 const maxConfig = 1 << 20
 
-// check returns an *unavailableError if git could run programs that the repository names, or read objects outside of it. It
-// reads the files with the rights of user.
+// check returns an *unavailableError if git could run programs that the repository names, or read objects outside of
+// it. It reads the files with the rights of user.
 func (r repository) check(user *process.User) error {
 	err := process.AsUser(user, func() error {
 		if _, err := os.Lstat(filepath.Join(r.dir, "commondir")); !errors.Is(err, fs.ErrNotExist) {

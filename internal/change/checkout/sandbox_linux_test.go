@@ -21,7 +21,8 @@ func needSandbox(t *testing.T) {
 	}
 }
 
-// TestGitFollowsNoLinkOfAnAgent lets an agent replace what git writes by links to files that the agent itself cannot write.
+// TestGitFollowsNoLinkOfAnAgent lets an agent replace what git writes by links to files that the agent itself cannot
+// write.
 func TestGitFollowsNoLinkOfAnAgent(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
@@ -83,7 +84,8 @@ func TestGitReadsNoOtherRepository(t *testing.T) {
 	s.leave(place)
 }
 
-// TestGitRunsNoFilterOfAnAgent lets an agent make a repository inside of its worktree whose configuration names a program.
+// TestGitRunsNoFilterOfAnAgent lets an agent make a repository inside of its worktree whose configuration names a
+// program.
 func TestGitRunsNoFilterOfAnAgent(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)

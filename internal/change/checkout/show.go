@@ -19,8 +19,8 @@ const (
 	maxShownList = 8 << 20
 )
 
-// Show writes the files of a checkpoint's commit, and no others, into a new directory below parent, and returns its path. Git executes
-// nothing, and the directory is no worktree. The directory parent must belong to the agents' user.
+// Show writes the files of a checkpoint's commit, and no others, into a new directory below parent, and returns its
+// path. Git executes nothing, and the directory is no worktree. The directory parent must belong to the agents' user.
 func (k *Keeper) Show(ctx context.Context, directory string, from Checkpoint, parent string) (string, error) {
 	in, err := k.holding(ctx, directory, from)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/change/checkout"
 )
 
-// TestAWorktreeOfAnotherUser runs git as another user. If that user may write in the repository, the session gets a worktree.
-// If not, it gets the shared directory.
+// TestAWorktreeOfAnotherUser runs git as another user. If that user may write in the repository, the session gets a
+// worktree. If not, it gets the shared directory.
 func TestAWorktreeOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -17,9 +17,9 @@ import (
 // maxTree limits the list of the files of a commit, in bytes.
 const maxTree = 64 << 20
 
-// verify returns an error if an object of these commits, or of their files, has not the hash under which git keeps it. Git itself does
-// not compare them when it reads, and agents can write all objects of a repository. What is pushed is compared by the remote, so it is
-// only what is shown here if it is verified here.
+// verify returns an error if an object of these commits, or of their files, has not the hash under which git keeps it.
+// Git itself does not compare them when it reads, and agents can write all objects of a repository. What is pushed is
+// compared by the remote, so it is only what is shown here if it is verified here.
 func (g git) verify(ctx context.Context, at where, commits ...string) error {
 	objects := map[string]bool{}
 	roots := map[string]string{}
@@ -32,7 +32,8 @@ func (g git) verify(ctx context.Context, at where, commits ...string) error {
 			return err
 		}
 		listed := limited{most: maxTree}
-		if err := g.write(ctx, at, []string{"ls-tree", "-r", "-t", "-z", "--full-tree", commit}, nil, &listed); err != nil {
+		if err := g.write(ctx, at, []string{"ls-tree", "-r", "-t", "-z", "--full-tree", commit}, nil,
+			&listed); err != nil {
 			return err
 		}
 		if len(listed.kept) == maxTree {
@@ -53,7 +54,8 @@ func (g git) verify(ctx context.Context, at where, commits ...string) error {
 	err := g.write(ctx, at, []string{"cat-file", "--batch"}, strings.NewReader(names), verifier)
 	switch {
 	case verifier.problem != "":
-		return fmt.Errorf("%s: somebody has changed the repository's objects; git fsck lists the damage", verifier.problem)
+		return fmt.Errorf("%s: somebody has changed the repository's objects; git fsck lists the damage",
+			verifier.problem)
 	case err != nil:
 		return err
 	case verifier.count != len(objects):
@@ -62,8 +64,8 @@ func (g git) verify(ctx context.Context, at where, commits ...string) error {
 	return nil
 }
 
-// verifier reads the output of git cat-file --batch: for each object a line with its name, its type and its size, then its content and a
-// line break.
+// verifier reads the output of git cat-file --batch: for each object a line with its name, its type and its size, then
+// its content and a line break.
 type verifier struct {
 	// roots maps commits to the trees of their files.
 	roots map[string]string

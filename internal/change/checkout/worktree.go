@@ -31,13 +31,14 @@ type Worktree struct {
 	Guarded Paths
 
 	repository repository
-	// fork is the commit from which the work in the worktree began; empty if it is unknown, or in another history than the shared
-	// directory. It is kept in the file forkFile.
+	// fork is the commit from which the work in the worktree began; empty if it is unknown, or in another history than
+	// the shared directory. It is kept in the file forkFile.
 	fork, forkFile string
-	// begun is the commit with which the latest session in the worktree began, if another one named it. It is kept in the same file.
+	// begun is the commit with which the latest session in the worktree began, if another one named it. It is kept in
+	// the same file.
 	begun string
-	// session is the ID of the latest session, and Again reports that the session before was the same one. Aside is the name under which
-	// restore has put aside the commits of the worktree; empty if it has not.
+	// session is the ID of the latest session, and Again reports that the session before was the same one. Aside is the
+	// name under which restore has put aside the commits of the worktree; empty if it has not.
 	session, Aside string
 	Again          bool
 }
@@ -58,7 +59,8 @@ func (w *Worktree) PathOf(name string) string {
 	return path.Join(filepath.ToSlash(w.repository.below), name)
 }
 
-// Shared returns the path that a file of the repository has in the shared directory's working directory, whether or not it exists.
+// Shared returns the path that a file of the repository has in the shared directory's working directory, whether or not
+// it exists.
 func (w *Worktree) Shared(name string) string {
 	return filepath.Join(w.repository.top, filepath.FromSlash(name))
 }
@@ -163,12 +165,16 @@ func (g git) add(ctx context.Context, tree *Worktree) error {
 	if err := g.prepare(tree); err != nil {
 		return err
 	}
-	from, args := "HEAD", []string{"worktree", "add", "--quiet", "--no-track", "-b", tree.Branch, tree.Guarded.Top, "HEAD"}
+	from, args := "HEAD", []string{
+		"worktree", "add", "--quiet", "--no-track", "-b", tree.Branch, tree.Guarded.Top,
+		"HEAD",
+	}
 	if _, err := g.in(ctx, tree.repository, "rev-parse", "--verify", "--quiet", "refs/heads/"+tree.Branch); err == nil {
 		from, args = tree.Branch, []string{"worktree", "add", "--quiet", tree.Guarded.Top, tree.Branch}
 	}
 	if below := tree.repository.below; below != "." {
-		if kind, err := g.in(ctx, tree.repository, "cat-file", "-t", from+":"+filepath.ToSlash(below)); err != nil || kind != "tree" {
+		if kind, err := g.in(ctx, tree.repository, "cat-file", "-t", from+":"+filepath.ToSlash(below)); err != nil ||
+			kind != "tree" {
 			return unavailable("%s is not a directory of the repository %s", tree.Origin, tree.repository.top)
 		}
 	}
@@ -195,7 +201,8 @@ func (g git) prepare(tree *Worktree) error {
 func (w *Worktree) administered() where {
 	return where{
 		repository: w.repository,
-		writable:   append(commonly(w.Guarded.Common), filepath.Dir(w.Guarded.Top), filepath.Join(w.Guarded.Common, "worktrees")),
+		writable: append(commonly(w.Guarded.Common), filepath.Dir(w.Guarded.Top),
+			filepath.Join(w.Guarded.Common, "worktrees")),
 	}
 }
 
@@ -310,7 +317,8 @@ func (g git) look(ctx context.Context, tree *Worktree) (Left, error) {
 		tips = append(tips, "refs/heads/"+tree.Branch)
 	}
 	// Count from where the work began: an agent could move the branch of the shared directory.
-	args := slices.Concat([]string{"rev-list", "--count"}, tips, []string{"--not", cmp.Or(tree.fork, "main-worktree/HEAD"), "--"})
+	args := slices.Concat([]string{"rev-list", "--count"}, tips,
+		[]string{"--not", cmp.Or(tree.fork, "main-worktree/HEAD"), "--"})
 	count, err := g.at(ctx, tree, args...)
 	if err != nil {
 		return left, err
@@ -322,7 +330,8 @@ func (g git) look(ctx context.Context, tree *Worktree) (Left, error) {
 // listChanges are the arguments of git that list all changes in a worktree.
 var listChanges = []string{"status", "--porcelain", "--no-renames", "--ignored", "--ignore-submodules=dirty", "-z"}
 
-// hidden reports whether the worktree has changes that the agent's index hides: its entries can say that git need not look at a file.
+// hidden reports whether the worktree has changes that the agent's index hides: its entries can say that git need not
+// look at a file.
 func (g git) hidden(ctx context.Context, tree *Worktree) (changed bool, err error) {
 	at := inTree(tree)
 	at.index, at.writable = filepath.Join(tree.Guarded.GitDir, "claudeops.index"), []string{tree.Guarded.GitDir}
@@ -350,7 +359,8 @@ func removeFile(name string) error {
 	return nil
 }
 
-// workspaces is the directory in which the supervisor exchanges files with agents. Its content does not count as a change.
+// workspaces is the directory in which the supervisor exchanges files with agents. Its content does not count as a
+// change.
 const workspaces = ".claudeops"
 
 // changes reports whether the output of git status names a file. Ignored files count, because the new worktree did not
@@ -371,8 +381,8 @@ func (g git) remove(ctx context.Context, tree *Worktree) error {
 	if err := g.alone(ctx, tree.administered(), []string{"worktree", "remove", tree.Guarded.Top}); err != nil {
 		return err
 	}
-	// To remove a branch, git writes the list of packed branches, which is in the repository's directory itself. A branch that
-	// is left is only a name.
+	// To remove a branch, git writes the list of packed branches, which is in the repository's directory itself. A
+	// branch that is left is only a name.
 	in := where{repository: tree.repository, writable: []string{tree.Guarded.Common}}
 	_ = g.alone(ctx, in, []string{"branch", "--quiet", "-d", tree.Branch})
 	return tree.forgetFork()

@@ -248,8 +248,8 @@ func TestADirectoryThatIsNotCommitted(t *testing.T) {
 	s.leave(place)
 }
 
-// TestAHostileRepository checks that git runs no program that a repository names. The repository has hooks and filters, and
-// the agent has put files into the worktree.
+// TestAHostileRepository checks that git runs no program that a repository names. The repository has hooks and filters,
+// and the agent has put files into the worktree.
 func TestAHostileRepository(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -346,8 +346,8 @@ func TestEachSessionFindsNoLocks(t *testing.T) {
 	s.leave(place)
 }
 
-// TestHostileRepositories runs all operations on repositories that name programs in every way that git knows. None of them runs, and each
-// operation succeeds or gives an error.
+// TestHostileRepositories runs all operations on repositories that name programs in every way that git knows. None of
+// them runs, and each operation succeeds or gives an error.
 func TestHostileRepositories(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(s *stage, program string){
@@ -488,8 +488,8 @@ func TestPathsOfAWorktree(t *testing.T) {
 	s.leave(place)
 }
 
-// TestWorktreesAtOnce makes and removes worktrees of one repository at the same time. Git alone fails if it finds a worktree that is
-// being made.
+// TestWorktreesAtOnce makes and removes worktrees of one repository at the same time. Git alone fails if it finds a
+// worktree that is being made.
 func TestWorktreesAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newStage(t).repository()

@@ -15,8 +15,8 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// Run runs the project's program with arguments and a standard input, and returns its exit code and what it printed. An error
-// means that the program could not be run to its end.
+// Run runs the project's program with arguments and a standard input, and returns its exit code and what it printed. An
+// error means that the program could not be run to its end.
 type Run func(ctx context.Context, args []string, input []byte) (Answer, error)
 
 // Answer is the result of a program.
@@ -25,7 +25,8 @@ type Answer struct {
 	Output, Errors string
 }
 
-// RefusedError says that the forge refuses a request, or that there is no login. The same request would be refused again.
+// RefusedError says that the forge refuses a request, or that there is no login. The same request would be refused
+// again.
 type RefusedError struct{ reason string }
 
 func (r *RefusedError) Error() string { return r.reason }
@@ -55,8 +56,8 @@ type Proposal struct {
 	Branch, Title, Body string
 }
 
-// Propose opens a pull request for a branch. If there is one already, Propose replaces its text, so a repeated call opens no
-// second one.
+// Propose opens a pull request for a branch. If there is one already, Propose replaces its text, so a repeated call
+// opens no second one.
 func (c Client) Propose(ctx context.Context, proposal Proposal) (PullRequest, error) {
 	known, err := c.find(ctx, proposal.Branch)
 	if err != nil {
@@ -76,8 +77,8 @@ func (c Client) Propose(ctx context.Context, proposal Proposal) (PullRequest, er
 	return PullRequest{}, err
 }
 
-// Comment adds a comment to the open pull request of a branch, unless one of its comments contains the line marker. If there is
-// no pull request, Comment returns nil.
+// Comment adds a comment to the open pull request of a branch, unless one of its comments contains the line marker. If
+// there is no pull request, Comment returns nil.
 func (c Client) Comment(ctx context.Context, branch, marker, text string) (*PullRequest, error) {
 	known, err := c.find(ctx, branch)
 	if known == nil || err != nil {
@@ -162,7 +163,8 @@ func (c Client) open(ctx context.Context, proposal Proposal) (PullRequest, error
 	fields := map[string]string{"title": proposal.Title, "head": proposal.Branch, "base": base, "body": proposal.Body}
 	if c.project.Program == GitLab {
 		fields = map[string]string{
-			"title": proposal.Title, "source_branch": proposal.Branch, "target_branch": base, "description": proposal.Body,
+			"title": proposal.Title, "source_branch": proposal.Branch, "target_branch": base,
+			"description": proposal.Body,
 		}
 	}
 	answer, err := c.call(ctx, "POST", c.requests(), fields)
@@ -228,7 +230,8 @@ func (c Client) comments(number int) string {
 	return fmt.Sprintf("%s/issues/%d/comments", c.root(), number)
 }
 
-// statusPattern finds the status of an answer in what the programs print about errors, such as "gh: Not Found (HTTP 404)".
+// statusPattern finds the status of an answer in what the programs print about errors, such as "gh: Not Found (HTTP
+// 404)".
 var statusPattern = regexp.MustCompile(`\bHTTP[ :]*([1-5]\d{2})\b`)
 
 // exitNoLogin is the exit code of gh without a login.
@@ -259,7 +262,8 @@ func (c Client) call(ctx context.Context, method, endpoint string, fields map[st
 	if said == "" {
 		said = answer.Output
 	}
-	reason := fmt.Sprintf("%s: exit code %d: %s", c.project.Program, answer.Code, plaintext.Cut(plaintext.Compact(said), 300))
+	reason := fmt.Sprintf("%s: exit code %d: %s", c.project.Program, answer.Code,
+		plaintext.Cut(plaintext.Compact(said), 300))
 	status := ""
 	if match := statusPattern.FindStringSubmatch(answer.Errors); len(match) > 1 {
 		status = match[1]

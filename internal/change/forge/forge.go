@@ -1,9 +1,9 @@
-// Package forge opens pull requests with the command-line programs of forges: gh for GitHub, glab for GitLab. Merge requests
-// are pull requests here.
+// Package forge opens pull requests with the command-line programs of forges: gh for GitHub, glab for GitLab. Merge
+// requests are pull requests here.
 //
-// It uses the subcommand api of both programs, and not pr and mr: api takes the text from the standard input, answers in JSON,
-// and means the same in all their versions. Many versions of "gh pr edit" fail (https://github.com/cli/cli/issues/11983), and
-// "glab mr note" has changed its meaning in 1.93.
+// It uses the subcommand api of both programs, and not pr and mr: api takes the text from the standard input, answers
+// in JSON, and means the same in all their versions. Many versions of "gh pr edit" fail
+// (https://github.com/cli/cli/issues/11983), and "glab mr note" has changed its meaning in 1.93.
 package forge
 
 import (
@@ -41,8 +41,9 @@ func (p Program) StatusArgs(host string) []string {
 // Environment returns variables that keep the programs from asking questions and from looking for updates.
 func Environment() map[string]string {
 	return map[string]string{
-		"GH_PROMPT_DISABLED": "1", "GH_NO_UPDATE_NOTIFIER": "1", "GLAB_CHECK_UPDATE": "false", "GLAB_SEND_TELEMETRY": "false",
-		"NO_PROMPT": "1", "NO_COLOR": "1", "PAGER": "cat", "GH_PAGER": "cat", "GLAB_PAGER": "cat",
+		"GH_PROMPT_DISABLED": "1", "GH_NO_UPDATE_NOTIFIER": "1", "GLAB_CHECK_UPDATE": "false",
+		"GLAB_SEND_TELEMETRY": "false", "NO_PROMPT": "1", "NO_COLOR": "1", "PAGER": "cat", "GH_PAGER": "cat",
+		"GLAB_PAGER": "cat",
 	}
 }
 
@@ -56,8 +57,8 @@ type Project struct {
 	Base string `json:"base,omitempty"`
 }
 
-// Choose returns the program that opens pull requests at a host, one of usable; empty if there is none. A program that the
-// name of the host suggests is preferred. The function knows reports whether a program has a login at the host.
+// Choose returns the program that opens pull requests at a host, one of usable; empty if there is none. A program that
+// the name of the host suggests is preferred. The function knows reports whether a program has a login at the host.
 func Choose(host string, usable []Program, knows func(Program) bool) Program {
 	for _, program := range usable {
 		if strings.Contains(strings.ToLower(host), program.usualName()) {
@@ -73,8 +74,8 @@ func Choose(host string, usable []Program, knows func(Program) bool) Program {
 }
 
 // Locate returns the host and the path of the repository to which a remote pushes. If it pushes to a directory, Locate
-// returns those of the repository from which it fetches. If it fetches from another repository, found is false: in which of the
-// two a pull request belongs is not known.
+// returns those of the repository from which it fetches. If it fetches from another repository, found is false: in
+// which of the two a pull request belongs is not known.
 func Locate(push, fetch string) (host, path string, found bool) {
 	host, path, pushes := parseAddress(push)
 	otherHost, otherPath, fetches := parseAddress(fetch)

@@ -20,11 +20,12 @@ type Description struct {
 	Files, Lines   int
 	// Problem says why there is a change; empty if that is not known.
 	Problem string
-	// Phases describes the phases of a plan, one line each; empty if there is no plan. Phase is the number of the phase that Decision,
-	// Checks and Previews are about; empty if they are about all of the change.
+	// Phases describes the phases of a plan, one line each; empty if there is no plan. Phase is the number of the phase
+	// that Decision, Checks and Previews are about; empty if they are about all of the change.
 	Phases []string
 	Phase  string
-	// Decision says in a sentence what was decided about the change. Status, Summary and Findings are the reviewer's verdict.
+	// Decision says in a sentence what was decided about the change. Status, Summary and Findings are the reviewer's
+	// verdict.
 	Decision, Status, Summary string
 	Findings                  []string
 	// Checks is the result of the checks of the repository, and CheckOutput what they printed.
@@ -55,16 +56,16 @@ const (
 // Title returns the title of a pull request.
 func Title(subject string) string { return plaintext.Cut(plaintext.Compact(subject), maxTitle) }
 
-// Marker returns a line that nobody sees, by which the text of a review is found again. An author cannot know it in advance,
-// because it names the reviewer's conversation.
+// Marker returns a line that nobody sees, by which the text of a review is found again. An author cannot know it in
+// advance, because it names the reviewer's conversation.
 func (d Description) Marker() string {
 	return fmt.Sprintf("<!-- claudeops chain=%s commit=%s review=%s -->",
 		url.PathEscape(d.ChainID), url.PathEscape(d.Commit), url.PathEscape(d.ReviewID))
 }
 
-// Markdown returns the text in Markdown, with the marker as its first line. Text of agents and the output of commands are in
-// quoted code blocks: neither markup nor mentions, references to issues or commands for bots have an effect there. Of output
-// with very many short lines, Markdown leaves out what is too long.
+// Markdown returns the text in Markdown, with the marker as its first line. Text of agents and the output of commands
+// are in quoted code blocks: neither markup nor mentions, references to issues or commands for bots have an effect
+// there. Of output with very many short lines, Markdown leaves out what is too long.
 func (d Description) Markdown() string {
 	shorter := d
 	shorter.Previews = nil
@@ -147,7 +148,8 @@ func (d Description) checks() string {
 func (d Description) previews() string {
 	var blocks []string
 	for _, preview := range d.Previews[:min(len(d.Previews), maxPreviews)] {
-		blocks = append(blocks, quoted("$ "+plaintext.Line(preview.Command)+"\n"+end(plaintext.Block(preview.Output), maxOutput)))
+		blocks = append(blocks, quoted("$ "+plaintext.Line(preview.Command)+"\n"+end(plaintext.Block(preview.Output),
+			maxOutput)))
 	}
 	return strings.Join(blocks, "\n")
 }
@@ -163,8 +165,8 @@ func codeSpan(text string) string {
 
 var backticks = regexp.MustCompile("`+")
 
-// quoted returns text as a code block in a quotation; "" for empty text. No line of text can end the block, because the fence
-// is longer than any run of backticks in it. No line begins with what bots take for a command.
+// quoted returns text as a code block in a quotation; "" for empty text. No line of text can end the block, because the
+// fence is longer than any run of backticks in it. No line begins with what bots take for a command.
 func quoted(text string) string {
 	text = strings.Trim(text, "\n")
 	if text == "" {

@@ -17,9 +17,9 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 )
 
-// TestWhatKeepsAgentsFromWorkingIsSaid lets the real CLIs run into credentials and addresses that are wrong. The same sentence is where
-// people look: in `doctor` and `up` before any session if it shows without paying, in `run` with and without --wait, on the first page and
-// that of the chain, and in the notification.
+// TestWhatKeepsAgentsFromWorkingIsSaid lets the real CLIs run into credentials and addresses that are wrong. The same
+// sentence is where people look: in `doctor` and `up` before any session if it shows without paying, in `run` with and
+// without --wait, on the first page and that of the chain, and in the notification.
 func TestWhatKeepsAgentsFromWorkingIsSaid(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -41,8 +41,8 @@ func awaitParked(t *testing.T, environ []string, reached func(escalation.Chain) 
 	return chain
 }
 
-// TestBackupOfOneMachine backs up and restores a `claudeops up` with a chain at a gate, as docs/backup.md says. The original is
-// gone, and the backup is restored to another path. So the conversation comes from the restored archive.
+// TestBackupOfOneMachine backs up and restores a `claudeops up` with a chain at a gate, as docs/backup.md says. The
+// original is gone, and the backup is restored to another path. So the conversation comes from the restored archive.
 func TestBackupOfOneMachine(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -117,7 +117,8 @@ func TestBackupOfOneMachine(t *testing.T) {
 	require.Contains(t, rows, store.TableRows{Table: "replaced_reports", Rows: 1}, "both costs count")
 }
 
-// TestRecover loses all records of a chain that has ended, and of one that waits at a gate. `db recover` records them again.
+// TestRecover loses all records of a chain that has ended, and of one that waits at a gate. `db recover` records them
+// again.
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	environ := startInstallation(t, claudesim.Play(

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/clitest"
 )
 
-// TestChainsOrder checks the order that the help promises: running chains are listed before ended ones. Then it replays and
-// moves chains that this program cannot continue.
+// TestChainsOrder checks the order that the help promises: running chains are listed before ended ones. Then it replays
+// and moves chains that this program cannot continue.
 func TestChainsOrder(t *testing.T) {
 	t.Parallel()
 	s := startStage(t)

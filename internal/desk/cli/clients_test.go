@@ -59,13 +59,14 @@ func (c temporalClient) run(t *testing.T, variables []string, args ...string) st
 	return printed
 }
 
-// alone runs the program $2 with its arguments when the process $1 has gone, and writes what it prints to the file OUT and its exit code
-// to the file CODE.
+// alone runs the program $2 with its arguments when the process $1 has gone, and writes what it prints to the file OUT
+// and its exit code to the file CODE.
 const alone = `while kill -0 "$1" 2>/dev/null; do sleep 0.02; done
 shift; "$@" >"$OUT" 2>&1; echo $? >"$CODE.new"; mv "$CODE.new" "$CODE"`
 
-// try is like run, but returns the client's error. The client is no child of this process, as it is none of a worker: the server refuses
-// the children of the worker in this process, which could be agents. Its parent ends before it starts.
+// try is like run, but returns the client's error. The client is no child of this process, as it is none of a worker:
+// the server refuses the children of the worker in this process, which could be agents. Its parent ends before it
+// starts.
 func (c temporalClient) try(t *testing.T, variables []string, args ...string) (string, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -101,8 +102,8 @@ func evaluated(t *testing.T, environ []string) []string {
 	return slices.DeleteFunc(strings.Split(string(variables), "\n"), func(line string) bool { return !strings.HasPrefix(line, "TEMPORAL_") })
 }
 
-// TestClientsRunTheDocumentation runs the commands of docs/temporal-tools.md with the real temporal and tctl. The commands start a chain,
-// answer its gate and escalate it to tier 3.
+// TestClientsRunTheDocumentation runs the commands of docs/temporal-tools.md with the real temporal and tctl. The
+// commands start a chain, answer its gate and escalate it to tier 3.
 func TestClientsRunTheDocumentation(t *testing.T) {
 	clients := temporalClients(t)
 	environ := startInstallation(t, claudesim.Play(

@@ -13,9 +13,10 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/postgrestest"
 )
 
-// TestDatabaseThatTakesNoWrites moves the name of the database from the primary to a real standby while `up` runs. Everybody who looks reads
-// the name of the database and what to do: doctor, `run` with and without --wait, the chain and its page. The chain goes on once the
-// name leads to the primary again. `up` does not start on a standby, nor on a list of servers without a primary.
+// TestDatabaseThatTakesNoWrites moves the name of the database from the primary to a real standby while `up` runs.
+// Everybody who looks reads the name of the database and what to do: doctor, `run` with and without --wait, the chain
+// and its page. The chain goes on once the name leads to the primary again. `up` does not start on a standby, nor on a
+// list of servers without a primary.
 func TestDatabaseThatTakesNoWrites(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// TestCloseTellsChains checks that a waiting chain is informed who closed its incident. It also checks that the output names a
-// chain that has ended.
+// TestCloseTellsChains checks that a waiting chain is informed who closed its incident. It also checks that the output
+// names a chain that has ended.
 func TestCloseTellsChains(t *testing.T) {
 	t.Parallel()
 	s := startStage(t)

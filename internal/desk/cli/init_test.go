@@ -14,7 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 )
 
-// TestInitLooks sets up a machine with a claude and no Temporal. Init runs Temporal for a dry run, and explains the verdict.
+// TestInitLooks sets up a machine with a claude and no Temporal. Init runs Temporal for a dry run, and explains the
+// verdict.
 func TestInitLooks(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

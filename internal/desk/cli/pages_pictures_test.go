@@ -26,8 +26,8 @@ services:
   - {name: nextcloud, depends_on: [postgres, caddy]}
 `
 
-// badNight plays agents on a bad night. The prompt of each chain names its service. The agent that repairs postgres does not
-// end.
+// badNight plays agents on a bad night. The prompt of each chain names its service. The agent that repairs postgres
+// does not end.
 func badNight() claudesim.Scenario {
 	used := claudesim.Usage{Input: 9_000, Output: 700, CacheRead: 21_000, CacheCreation: 4_000}
 	on := func(model, service string, replies ...claudesim.Reply) claudesim.Turn {
@@ -89,8 +89,8 @@ func badNight() claudesim.Scenario {
 	)...)
 }
 
-// TestScreenshots lets an installation have a bad night, and writes pictures of all its pages to the folder that SCREENSHOTS
-// names: light, dark and narrow. `make screenshots` calls it.
+// TestScreenshots lets an installation have a bad night, and writes pictures of all its pages to the folder that
+// SCREENSHOTS names: light, dark and narrow. `make screenshots` calls it.
 func TestScreenshots(t *testing.T) {
 	folder := os.Getenv("SCREENSHOTS")
 	if folder == "" {

@@ -61,8 +61,8 @@ func openPages(t *testing.T, environ []string) (root, link string) {
 	return server.URL, access.Link(server.URL+"/", ownerSecret)
 }
 
-// TestAChainClimbsOnThePage watches a chain climb in a browser, answers its gate there, and sees its end, without reloading
-// the page.
+// TestAChainClimbsOnThePage watches a chain climb in a browser, answers its gate there, and sees its end, without
+// reloading the page.
 func TestAChainClimbsOnThePage(t *testing.T) {
 	t.Parallel()
 	release := filepath.Join(t.TempDir(), "go")

@@ -28,7 +28,8 @@ var drawPictures = flag.Bool("pictures", false, "draw the pictures of the docume
 const (
 	// pictureRows is more than most pictures have. Empty rows at the end are cut.
 	pictureRows = 60
-	// demoRows are the rows from the empty line before the demo's chain to the cursor. The rows before them scroll away.
+	// demoRows are the rows from the empty line before the demo's chain to the cursor. The rows before them scroll
+	// away.
 	demoRows = 13
 	// maxPicture limits the size of a picture in bytes.
 	maxPicture = 60_000
@@ -42,7 +43,8 @@ func picturePath(t *testing.T, name string) string {
 	return filepath.Join(simtest.ModuleRoot(t), "docs", "pictures", name+".svg")
 }
 
-// TestPictures checks that the pictures of the documentation are small images that need no other file, and that a page shows each.
+// TestPictures checks that the pictures of the documentation are small images that need no other file, and that a page
+// shows each.
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(picturePath(t, "*"))
@@ -187,7 +189,8 @@ func awaitChain(t *testing.T, environ []string, chainID, text string) {
 	}, clitest.Timeout, 200*time.Millisecond, "%s", &tree)
 }
 
-// restartPolicy returns a policy file that lets agents of Tier 2 restart the service, in addition to the built-in policy.
+// restartPolicy returns a policy file that lets agents of Tier 2 restart the service, in addition to the built-in
+// policy.
 func restartPolicy(t *testing.T, broken servicetest.Service) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "policy.yaml")

@@ -51,8 +51,8 @@ func nightPolicy(t *testing.T) string {
 	return path
 }
 
-// nightPlans plays the authors and the reviewers of the pictures. The second phase of ports.md needs a person, the author of disks.md does
-// not end, and the reviewer of a repair finds something.
+// nightPlans plays the authors and the reviewers of the pictures. The second phase of ports.md needs a person, the
+// author of disks.md does not end, and the reviewer of a repair finds something.
 func nightPlans() []claudesim.Turn {
 	used := claudesim.Usage{Input: 9_000, Output: 700, CacheRead: 21_000, CacheCreation: 4_000}
 	const commit = " && git add --all && git -c user.name=agent -c user.email=agent@example.org commit --quiet --message "

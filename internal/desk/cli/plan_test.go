@@ -14,7 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/clitest"
 )
 
-// TestPlan starts workflows on plans, and shows, lists, answers and cancels them as chains, beside the worker and through a server.
+// TestPlan starts workflows on plans, and shows, lists, answers and cancels them as chains, beside the worker and
+// through a server.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	s := startStage(t)

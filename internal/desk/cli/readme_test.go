@@ -146,7 +146,8 @@ func requireStrict(t *testing.T, target interface{ Validate() error }, input str
 	require.NoError(t, target.Validate(), input)
 }
 
-// TestInputFieldsAreDocumented checks that the table in docs/chains.md lists exactly the fields of workflows.ChainInput.
+// TestInputFieldsAreDocumented checks that the table in docs/chains.md lists exactly the fields of
+// workflows.ChainInput.
 func TestInputFieldsAreDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(simtest.ModuleRoot(t), "docs", "chains.md"))

@@ -19,7 +19,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 )
 
-// refusedRule is a rule of a file in testdata/refused: what a request must contain, and the API's answer. The first rule that matches wins.
+// refusedRule is a rule of a file in testdata/refused: what a request must contain, and the API's answer. The first
+// rule that matches wins.
 type refusedRule struct {
 	Name, Model, Has string
 	Do               struct {
@@ -111,7 +112,8 @@ func TestRefusedCases(t *testing.T) {
 		}},
 		"talk-refused": {nil, func(t *testing.T, r refusedInstallation) {
 			t.Helper()
-			// The file refuses each request with the answer's words. So a new conversation is refused, too, if it learns of the earlier turns.
+			// The file refuses each request with the answer's words. So a new conversation is refused, too, if it
+			// learns of the earlier turns.
 			for n, message := range []string{"POISONTALK how is alpha?", "POISONTALK and now?", "POISONTALK once more?"} {
 				code, printed := r.run(t, "talk", "poison", "--message", message)
 				require.Equal(t, program.ExitOK, code, "message %d", n+1)

@@ -1,5 +1,5 @@
-// Package cli implements claudeops, the operator's command line. This package holds the root command. Each package below
-// it holds a group of related commands.
+// Package cli implements claudeops, the operator's command line. This package holds the root command. Each package
+// below it holds a group of related commands.
 package cli
 
 import (
@@ -26,8 +26,12 @@ func Execute(ctx context.Context, p program.Process) program.ExitCode {
 
 func execute(ctx context.Context, c *console.Console) program.ExitCode {
 	root := rootCommand(c)
-	server := root.PersistentFlags().String("server", "", "do it through the server at this address, with a token (also CLAUDEOPS_SERVER)")
-	return c.Run(ctx, root, func(command *cobra.Command) error { return program.Misuse(useServer(c, command, *server)) })
+	server := root.PersistentFlags().String("server", "",
+		"do it through the server at this address, with a token (also CLAUDEOPS_SERVER)")
+	return c.Run(ctx, root, func(command *cobra.Command) error {
+		return program.Misuse(useServer(c, command,
+			*server))
+	})
 }
 
 // inOurOrder has help list commands in the order in which they were added, the first one to use first.
@@ -37,9 +41,9 @@ func rootCommand(c *console.Console) *cobra.Command {
 	inOurOrder()
 	root := c.Root()
 	root.Short = "Start and watch escalation chains of Claude agents"
-	root.Long = "Starter is the operator's command line of Claude Ops. It reads CLAUDEOPS_ variables (see `claudeops config`).\n" +
-		"It finds the `claudeops up` that runs on its state directory, and another Temporal by Temporal's own settings:\n" +
-		"TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, temporal.toml.\n\n" + console.ExitHelp
+	root.Long = "Claudeops is the operator's command line of Claude Ops. It reads CLAUDEOPS_ variables (see `claudeops " +
+		"config`).\nIt finds the `claudeops up` that runs on its state directory, and another Temporal by Temporal's " +
+		"own settings:\nTEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, temporal.toml.\n\n" + console.ExitHelp
 	root.Version = program.Version()
 	root.SetVersionTemplate("claudeops {{.Version}}\n")
 	root.AddGroup(groups...)
@@ -78,9 +82,9 @@ var groups = []*cobra.Group{
 
 // groupOf gives the ID of each command's group. Cobra lists a command without a group as an additional command.
 var groupOf = map[string]string{
-	"run": "daily", "watch": "daily", "chains": "daily", "chain": "daily", "gate": "daily", "escalate": "daily", "cancel": "daily",
-	"incidents": "daily", "memory": "daily", "schedule": "daily", "talk": "daily", "costs": "daily",
-	"init": "setup", "demo": "setup", "up": "setup", "doctor": "setup", "config": "setup", "policy": "setup", "notify": "setup",
-	"env": "setup", "web": "setup",
+	"run": "daily", "watch": "daily", "chains": "daily", "chain": "daily", "gate": "daily", "escalate": "daily",
+	"cancel": "daily", "incidents": "daily", "memory": "daily", "schedule": "daily", "talk": "daily", "costs": "daily",
+	"init": "setup", "demo": "setup", "up": "setup", "doctor": "setup", "config": "setup", "policy": "setup",
+	"notify": "setup", "env": "setup", "web": "setup",
 	"workers": "operate", "replay": "operate", "db": "operate", "codec": "operate",
 }

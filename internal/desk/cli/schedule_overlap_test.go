@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// triggered creates a schedule with an overlap policy and triggers it the given number of times. The agent of the first cycle
-// runs until release is called. The result first is the ID of the first cycle.
+// triggered creates a schedule with an overlap policy and triggers it the given number of times. The agent of the first
+// cycle runs until release is called. The result first is the ID of the first cycle.
 func (b scheduleBench) triggered(overlap string, times int) (first string, release func()) {
 	b.t.Helper()
 	// The offset puts the next regular cycle half a day ahead, after the end of the test.

@@ -17,9 +17,9 @@ import (
 
 // servedCommands lists the commands that a server's API can do.
 var servedCommands = []string{
-	"run", "chains", "chain", "watch", "escalate", "cancel", "gate", "incidents", "incidents list", "incidents show", "incidents close",
-	"talk", "memory", "memory list", "memory show", "memory add", "memory confirm", "memory edit", "memory delete", "memory export",
-	"plan", "plan review", "plan run", "plan status",
+	"run", "chains", "chain", "watch", "escalate", "cancel", "gate", "incidents", "incidents list", "incidents show",
+	"incidents close", "talk", "memory", "memory list", "memory show", "memory add", "memory confirm", "memory edit",
+	"memory delete", "memory export", "plan", "plan review", "plan run", "plan status",
 	"schedule", "schedule list", "schedule describe", "schedule pause", "schedule resume", "schedule trigger",
 }
 
@@ -56,8 +56,8 @@ func useServer(c *console.Console, command *cobra.Command, flag string) error {
 	local := c.Operations.Operations
 	c.Operations = &console.Operations{
 		Operations: local, Server: address,
-		Chains: client.Chains(), Plans: client.Plans(), Gates: client.Gates(), Incidents: client.Incidents(), Schedules: client.Schedules(),
-		Memories: client.Memories(), Conversations: client.Conversations(),
+		Chains: client.Chains(), Plans: client.Plans(), Gates: client.Gates(), Incidents: client.Incidents(),
+		Schedules: client.Schedules(), Memories: client.Memories(), Conversations: client.Conversations(),
 	}
 	return nil
 }

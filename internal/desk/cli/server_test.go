@@ -24,8 +24,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/clitest"
 )
 
-// serveAPI starts a web server beside what environ describes. It returns the environment of ada's laptop, on which there are
-// neither a worker nor records.
+// serveAPI starts a web server beside what environ describes. It returns the environment of ada's laptop, on which
+// there are neither a worker nor records.
 func serveAPI(t *testing.T, environ []string) []string {
 	t.Helper()
 	logger := (&console.Console{Process: program.Process{Stderr: t.Output()}}).QuietLogger()

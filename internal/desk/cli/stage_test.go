@@ -72,8 +72,8 @@ func playChain(ctx workflow.Context, scenes []scene) (escalation.Chain, error) {
 	return p.chain(), workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
 }
 
-// playPlan is a workflow that clients see as one that works on a plan. It waits at a gate, and then ends approved. Its input is that
-// of the real workflows.
+// playPlan is a workflow that clients see as one that works on a plan. It waits at a gate, and then ends approved. Its
+// input is that of the real workflows.
 func playPlan(ctx workflow.Context, input workflows.PlanInput) (escalation.Chain, error) {
 	waits, approved := chaintest.Planned(), chaintest.Amended()
 	for _, chain := range []*escalation.Chain{&waits, &approved} {
@@ -142,7 +142,8 @@ func (p *play) show(ctx workflow.Context) error {
 	return err
 }
 
-// runPretendTier sends heartbeats until it is cancelled. If failure is not empty, the first attempt fails with this message.
+// runPretendTier sends heartbeats until it is cancelled. If failure is not empty, the first attempt fails with this
+// message.
 func runPretendTier(ctx context.Context, progress activities.TierProgress, failure string) error {
 	if failure != "" && activity.GetInfo(ctx).Attempt == 1 {
 		return temporal.NewApplicationError(failure, activities.ErrorTypeAgent)

@@ -94,9 +94,10 @@ func tracedAgents() claudesim.Scenario {
 		claudesim.On(claudesim.Match{Model: "sonnet"}, verdict(escalation.VerdictNeedsHuman, 0)))
 }
 
-// TestTraceOfAChain runs a chain with `claudeops run` and `claudeops up`, and answers its gate with `claudeops gate`, in three processes. What
-// Temporal stores is encrypted. An OTLP receiver gets one trace, from the command to each tool call, and another one of the answer. Neither
-// the receiver nor Temporal's database gets the words of people and agents.
+// TestTraceOfAChain runs a chain with `claudeops run` and `claudeops up`, and answers its gate with `claudeops gate`,
+// in three processes. What Temporal stores is encrypted. An OTLP receiver gets one trace, from the command to each tool
+// call, and another one of the answer. Neither the receiver nor Temporal's database gets the words of people and
+// agents.
 func TestTraceOfAChain(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -165,8 +166,8 @@ func (p *starterProcess) finish(t *testing.T) []byte {
 	return p.stdout.Bytes()
 }
 
-// requireTraces checks the spans of a chain with three sessions and two calls of tools, and of the answer at its gate. It returns the ID
-// of the chain's trace.
+// requireTraces checks the spans of a chain with three sessions and two calls of tools, and of the answer at its gate.
+// It returns the ID of the chain's trace.
 func requireTraces(t *testing.T, r *traceReceiver) (trace string) {
 	t.Helper()
 	const session = "claudeops StartWorkflow:EscalationChain > worker RunWorkflow:EscalationChain > worker StartActivity:RunTier > " +

@@ -135,8 +135,8 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 	up.interrupt(t)
 }
 
-// TestPagesAreClosedToAgentsOfEachTier lets an agent of each tier request the pages and the API with the valid token: in a
-// header, by the link, and as a login. It also lets the agent look for the token where the server keeps it.
+// TestPagesAreClosedToAgentsOfEachTier lets an agent of each tier request the pages and the API with the valid token:
+// in a header, by the link, and as a login. It also lets the agent look for the token where the server keeps it.
 func TestPagesAreClosedToAgentsOfEachTier(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -68,8 +68,8 @@ func webToken(t *testing.T, environ []string, name string, roles ...string) stri
 	return secret
 }
 
-// runningWeb is `claudeops web` running in this process. As a process of its own it would be a child of the worker's process,
-// and so an agent for Temporal.
+// runningWeb is `claudeops web` running in this process. As a process of its own it would be a child of the worker's
+// process, and so an agent for Temporal.
 type runningWeb struct {
 	Pages string `json:"pages"`
 
@@ -105,9 +105,9 @@ func (w *runningWeb) end(t *testing.T) {
 	require.Equal(t, program.ExitOK, <-w.ended, w.said)
 }
 
-// TestWebForATeam runs `claudeops web` beside a worker. Only a person who has logged in as an approver may answer at the gate; a
-// client that says an approver's name may not, and somebody else who has logged in neither. An answer to a gate that is closed is
-// refused.
+// TestWebForATeam runs `claudeops web` beside a worker. Only a person who has logged in as an approver may answer at
+// the gate; a client that says an approver's name may not, and somebody else who has logged in neither. An answer to a
+// gate that is closed is refused.
 func TestWebForATeam(t *testing.T) {
 	t.Parallel()
 	environ := startInstallation(t, claudesim.Play(claudesim.Always(claudesim.Conclude(escalation.Verdict{

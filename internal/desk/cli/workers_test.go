@@ -53,8 +53,8 @@ func startAnother(t *testing.T, environ []string) {
 	})
 }
 
-// TestWorkersAndVersions lists the workers of two versions. It replays a chain of the first version, moves the chain to the
-// second version, and makes the second version current.
+// TestWorkersAndVersions lists the workers of two versions. It replays a chain of the first version, moves the chain to
+// the second version, and makes the second version current.
 func TestWorkersAndVersions(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -8,7 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/claude"
 )
 
-// cliLimit limits the time to ask the CLI for its version. Its file has 200 MB, which a slow disk reads in some seconds.
+// cliLimit limits the time to ask the CLI for its version. Its file has 200 MB, which a slow disk reads in some
+// seconds.
 const cliLimit = 20 * time.Second
 
 // CLI is the installed claude CLI, and how it gets at the model.
@@ -16,7 +17,8 @@ type CLI struct {
 	// Version and Path are empty if there is no usable CLI. Problem then says why.
 	Version, Path string
 	Problem       string
-	// Credentials is the variable or the file with the credentials that agents use as things are set now; empty if they find none.
+	// Credentials is the variable or the file with the credentials that agents use as things are set now; empty if they
+	// find none.
 	Credentials string
 	// Login is the file with the login of this user; empty if the user has not logged in.
 	Login string

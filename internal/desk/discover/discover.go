@@ -1,7 +1,9 @@
-// Package discover finds what runs on a machine, for the first settings of `claudeops init`. It changes nothing, and asks nobody.
+// Package discover finds what runs on a machine, for the first settings of `claudeops init`. It changes nothing, and
+// asks nobody.
 //
-// Each finder has a limit of time. A finder that fails finds nothing, and Machine.Problems says so. A program that is not installed
-// is no problem. Names come from containers, units and files of others: Look drops those that are not one printable line.
+// Each finder has a limit of time. A finder that fails finds nothing, and Machine.Problems says so. A program that is
+// not installed is no problem. Names come from containers, units and files of others: Look drops those that are not one
+// printable line.
 package discover
 
 import (
@@ -34,11 +36,12 @@ type Machine struct {
 	Containers []Container
 	// Projects lists Compose projects, those that run and those whose files were found, sorted by their directories.
 	Projects []Project
-	// OwnUnits lists systemd services that somebody has installed on this machine by hand, and FailedUnits all failed units.
+	// OwnUnits lists systemd services that somebody has installed on this machine by hand, and FailedUnits all failed
+	// units.
 	OwnUnits, FailedUnits []string
 	Ports                 []Port
-	// Contexts lists the contexts of kubectl, Repositories the git repositories with Compose files, and SSHHosts the hosts of
-	// ~/.ssh/config.
+	// Contexts lists the contexts of kubectl, Repositories the git repositories with Compose files, and SSHHosts the
+	// hosts of ~/.ssh/config.
 	Contexts, Repositories, SSHHosts []string
 	// Sudo reports that the user may run programs with sudo without a password.
 	Sudo bool

@@ -55,7 +55,8 @@ type walk struct {
 	repositories []string
 }
 
-// enter looks at a directory, and at directories below it down to a depth. The argument repository is the git repository around it.
+// enter looks at a directory, and at directories below it down to a depth. The argument repository is the git
+// repository around it.
 func (w *walk) enter(ctx context.Context, dir, repository string, depth int) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

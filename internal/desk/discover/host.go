@@ -30,8 +30,8 @@ type Host struct {
 	Environ  []string
 	Hostname string
 	UID      int
-	// Run runs a program by its name and returns its output. It returns an error that wraps ErrMissing if there is no such
-	// program.
+	// Run runs a program by its name and returns its output. It returns an error that wraps ErrMissing if there is no
+	// such program.
 	Run func(ctx context.Context, name string, args ...string) (string, error)
 }
 
@@ -108,7 +108,8 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// usable reports whether a name or a path from elsewhere can be shown and written: one printable line of a bounded length.
+// usable reports whether a name or a path from elsewhere can be shown and written: one printable line of a bounded
+// length.
 func usable(name string) bool {
 	return name != "" && len(name) <= maxName && plaintext.IsLine(name) && strings.TrimSpace(name) == name
 }

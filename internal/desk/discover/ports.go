@@ -73,8 +73,9 @@ func readSockets(table []byte, sockets map[string]Port) {
 	}
 }
 
-// isLoopback reports whether an address of the table is 127.0.0.0/8, ::1 or the IPv6 form of the first. The kernel prints each word of
-// four bytes in the byte order of the machine, which is little endian on all that Claude Ops is built for.
+// isLoopback reports whether an address of the table is 127.0.0.0/8, ::1 or the IPv6 form of the first. The kernel
+// prints each word of four bytes in the byte order of the machine, which is little endian on all that Claude Ops is
+// built for.
 func isLoopback(address string) bool {
 	switch len(address) {
 	case 8:

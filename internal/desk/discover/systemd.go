@@ -51,8 +51,8 @@ func (l *look) exists(path string) bool {
 	return err == nil
 }
 
-// sudo finds out whether the user may run programs with sudo without a password. A password that sudo remembers for some minutes does
-// not count.
+// sudo finds out whether the user may run programs with sudo without a password. A password that sudo remembers for
+// some minutes does not count.
 func (l *look) sudo(ctx context.Context) error {
 	if l.host.UID == 0 {
 		return nil
@@ -61,7 +61,8 @@ func (l *look) sudo(ctx context.Context) error {
 	if err != nil {
 		return nil //nolint:nilerr // sudo is missing, or wants a password
 	}
-	l.found.Sudo = slices.ContainsFunc(strings.Fields(listed), func(word string) bool { return strings.HasPrefix(word, "NOPASSWD:") })
+	l.found.Sudo = slices.ContainsFunc(strings.Fields(listed),
+		func(word string) bool { return strings.HasPrefix(word, "NOPASSWD:") })
 	return nil
 }
 

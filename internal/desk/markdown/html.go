@@ -10,8 +10,8 @@ import (
 	extast "github.com/yuin/goldmark/extension/ast"
 )
 
-// HTML returns a text in Markdown as HTML. Tags of the text are shown as they are written, images as links, and links that are not of the
-// web or of mail as their address.
+// HTML returns a text in Markdown as HTML. Tags of the text are shown as they are written, images as links, and links
+// that are not of the web or of mail as their address.
 func HTML(given string) template.HTML {
 	tree, source := parse(given)
 	p := page{source: source}

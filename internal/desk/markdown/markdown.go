@@ -1,5 +1,6 @@
-// Package markdown shows texts that agents have written in Markdown: on pages, on terminals, and to clients that render Markdown
-// themselves. Such a text can repeat what a log says, so nothing in it loads anything, and every link shows its address.
+// Package markdown shows texts that agents have written in Markdown: on pages, on terminals, and to clients that render
+// Markdown themselves. Such a text can repeat what a log says, so nothing in it loads anything, and every link shows
+// its address.
 package markdown
 
 import (
@@ -30,8 +31,8 @@ var markdown = goldmark.New(
 	goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.Linkify),
 ).Parser()
 
-// shallow returns the parsers of blocks such that lists and quotes are not nested too deep. Each line of a text costs time for each block
-// that is open, so a text of nothing but marks would take long.
+// shallow returns the parsers of blocks such that lists and quotes are not nested too deep. Each line of a text costs
+// time for each block that is open, so a text of nothing but marks would take long.
 func shallow(all []util.PrioritizedValue) []util.PrioritizedValue {
 	for i, one := range all {
 		if one.Value == parser.NewListParser() || one.Value == parser.NewBlockquoteParser() {
@@ -102,10 +103,12 @@ func link(address string) (shown string, safe bool) {
 }
 
 // fence matches a line that any program could take for the beginning of a block of code, up to the language.
-var fence = regexp.MustCompile("(?m)^([ \t>]*(?:(?:[-*+]|\\d{1,9}[.)])[ \t]+[ \t>]*)*)(?:(`{3,})[^`\n]*|(~{3,})[^\n]*)$")
+var fence = regexp.MustCompile("(?m)^([ \t>]*(?:(?:[-*+]|\\d{1,9}[.)])[ \t]+[ " +
+	"\t>]*)*)(?:(`{3,})[^`\n]*|(~{3,})[^\n]*)$")
 
-// WithoutLanguages returns a text in Markdown whose blocks of code name no language. Programs show blocks of some languages as pages. They
-// differ in what they take for a block, so a line that looks like the beginning of one names none either.
+// WithoutLanguages returns a text in Markdown whose blocks of code name no language. Programs show blocks of some
+// languages as pages. They differ in what they take for a block, so a line that looks like the beginning of one names
+// none either.
 func WithoutLanguages(given string) string {
 	source := fence.ReplaceAll([]byte(given), []byte("$1$2$3"))
 	var infos []text.Segment
@@ -130,7 +133,8 @@ func Close(given string) string {
 	if !open {
 		return given
 	}
-	before := strings.TrimSuffix(given[:min(block.Lines().At(0).Start, len(given))], "\n") // the block contains the mark
+	// the block contains the mark
+	before := strings.TrimSuffix(given[:min(block.Lines().At(0).Start, len(given))], "\n")
 	opening := strings.TrimSpace(before[strings.LastIndexByte(before, '\n')+1:])
 	return given + "\n" + opening[:len(opening)-len(strings.TrimLeft(opening, opening[:1]))]
 }

@@ -126,7 +126,8 @@ var allowed = map[string][]string{
 	"em": nil, "strong": nil, "del": nil, "br": nil, "a": {"href", "rel"}, "div": {"class", "tabindex"}, "table": nil, "tr": nil, "td": nil, "th": nil,
 }
 
-// FuzzMarkdown checks that HTML has nothing but harmless elements in balance, and that no line leaves the screen's line.
+// FuzzMarkdown checks that HTML has nothing but harmless elements in balance, and that no line leaves the screen's
+// line.
 func FuzzMarkdown(f *testing.F) {
 	f.Add(answer)
 	f.Add("[x](JAVASCRIPT&#58;alert(1)) <a href=x onclick=y> [y]: http://\"onload=x \n[y]")
@@ -197,7 +198,8 @@ func deepest(node ast.Node) (depth int) {
 	return depth
 }
 
-// TestHostileSizes checks that texts which are hard to parse are neither nested deep nor shown as far more than they are.
+// TestHostileSizes checks that texts which are hard to parse are neither nested deep nor shown as far more than they
+// are.
 func TestHostileSizes(t *testing.T) {
 	t.Parallel()
 	for _, unit := range []string{"> ", "- ", "[", "![", "*", "_a", "`", "<", "| ", "[a](", "*a_", "~~", "1. ", "\\", "&#1;", "> - ", "a\n", "|-", "http://a.b", "<!--", "[a]: b\n", "```\n"} {

@@ -9,15 +9,16 @@ import (
 	extast "github.com/yuin/goldmark/extension/ast"
 )
 
-// Line is a line of a text for a terminal. A program can break Text where it fills the width; then Lead stands before the first part.
+// Line is a line of a text for a terminal. A program can break Text where it fills the width; then Lead stands before
+// the first part.
 type Line struct {
 	Lead, Text string
 	// Heading reports whether the line is a heading.
 	Heading bool
 }
 
-// Lines returns a text in Markdown as lines for a terminal of width columns: without markup for emphasis, with the addresses of links, and
-// with tables in columns, as far as they fit.
+// Lines returns a text in Markdown as lines for a terminal of width columns: without markup for emphasis, with the
+// addresses of links, and with tables in columns, as far as they fit.
 func Lines(given string, width int) []Line {
 	tree, source := parse(given)
 	t := terminal{source: source, width: width}

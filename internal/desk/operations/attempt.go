@@ -47,7 +47,9 @@ const (
 
 // AttemptAt returns the current attempt at the chain's running session, and the last heartbeat of that session. Each of
 // the two is nil if it does not exist, or if Temporal cannot report it now.
-func AttemptAt(ctx context.Context, c Connection, id string, chain escalation.Chain) (*Attempt, *activities.TierProgress) {
+func AttemptAt(
+	ctx context.Context, c Connection, id string, chain escalation.Chain,
+) (*Attempt, *activities.TierProgress) {
 	running := chain.Last()
 	if running == nil || running.Status != escalation.SessionRunning {
 		return nil, nil
@@ -59,9 +61,11 @@ func AttemptAt(ctx context.Context, c Connection, id string, chain escalation.Ch
 	return attemptIn(described.GetPendingActivities(), c, running.SessionID)
 }
 
-// attemptIn returns the attempt at a session among the pending activities of its chain, and the last heartbeat of that session.
-// If sessionID is empty, a heartbeat of any session counts.
-func attemptIn(pending []*workflowpb.PendingActivityInfo, c Connection, sessionID string) (*Attempt, *activities.TierProgress) {
+// attemptIn returns the attempt at a session among the pending activities of its chain, and the last heartbeat of that
+// session. If sessionID is empty, a heartbeat of any session counts.
+func attemptIn(
+	pending []*workflowpb.PendingActivityInfo, c Connection, sessionID string,
+) (*Attempt, *activities.TierProgress) {
 	for _, activity := range pending {
 		if slices.Contains(activities.AgentActivities(), activity.GetActivityType().GetName()) {
 			return NewAttempt(activity, c.Converter, time.Now()), progressOf(activity, c.Converter, sessionID)
@@ -105,10 +109,13 @@ func failureText(failure *failurepb.Failure, data converter.DataConverter) strin
 
 // progressOf returns the last heartbeat of an activity. If the activity has sent none, or if the heartbeat belongs to
 // another session, progressOf returns nil. If sessionID is empty, a heartbeat of any session counts.
-func progressOf(pending *workflowpb.PendingActivityInfo, data converter.DataConverter, sessionID string) *activities.TierProgress {
+func progressOf(
+	pending *workflowpb.PendingActivityInfo, data converter.DataConverter, sessionID string,
+) *activities.TierProgress {
 	var progress activities.TierProgress
 	details := pending.GetHeartbeatDetails()
-	if details == nil || data.FromPayloads(details, &progress) != nil || sessionID != "" && progress.SessionID != sessionID {
+	if details == nil || data.FromPayloads(details, &progress) != nil ||
+		sessionID != "" && progress.SessionID != sessionID {
 		return nil
 	}
 	return &progress

@@ -63,12 +63,13 @@ type Operations struct {
 // New returns operations. They connect to Temporal and open the records when they first need them.
 func New(options Options) *Operations {
 	b := &backend{
-		Options: options, mask: redact.New(options.Environ), connecting: make(contextLock, 1), opening: make(contextLock, 1),
+		Options: options, mask: redact.New(options.Environ), connecting: make(contextLock, 1),
+		opening: make(contextLock, 1),
 	}
 	return &Operations{
-		Overview: Overview{b}, Chains: Chains{b}, Plans: Plans{b}, Sessions: Sessions{b}, Gates: Gates{b}, Incidents: Incidents{b},
-		Memories: Memories{b}, Services: Services{b}, Schedules: Schedules{b}, Costs: Costs{b}, Policy: Policy{b}, Feed: Feed{b},
-		Conversations: Conversations{b}, backend: b,
+		Overview: Overview{b}, Chains: Chains{b}, Plans: Plans{b}, Sessions: Sessions{b}, Gates: Gates{b},
+		Incidents: Incidents{b}, Memories: Memories{b}, Services: Services{b}, Schedules: Schedules{b},
+		Costs: Costs{b}, Policy: Policy{b}, Feed: Feed{b}, Conversations: Conversations{b}, backend: b,
 	}
 }
 
@@ -77,8 +78,8 @@ func (o *Operations) Connect(ctx context.Context) (Connection, config.Config, er
 	return o.backend.connect(ctx)
 }
 
-// OpenRecords returns the records that this host uses, and the settings. If the database file is missing, OpenRecords does
-// not create one. Close closes the records.
+// OpenRecords returns the records that this host uses, and the settings. If the database file is missing, OpenRecords
+// does not create one. Close closes the records.
 func (o *Operations) OpenRecords(ctx context.Context) (*store.Store, config.Config, error) {
 	return o.backend.openRecords(ctx)
 }
@@ -111,8 +112,8 @@ type backend struct {
 
 	mask *redact.Redactor
 
-	// mutex guards settings, connecting the connection, and opening the records. Whoever waits for a Temporal that does not
-	// answer keeps nobody from the records. The fields are nil until they are first needed.
+	// mutex guards settings, connecting the connection, and opening the records. Whoever waits for a Temporal that does
+	// not answer keeps nobody from the records. The fields are nil until they are first needed.
 	mutex      sync.Mutex
 	settings   *config.Config
 	connecting contextLock
@@ -223,8 +224,8 @@ func (b *backend) openRecords(ctx context.Context) (*store.Store, config.Config,
 	return b.records, cfg, err
 }
 
-// ownRecords returns the records if they belong to the connection's namespace. If that cannot be told, it returns an error: IDs of
-// chains and names of conversations would be those of another namespace.
+// ownRecords returns the records if they belong to the connection's namespace. If that cannot be told, it returns an
+// error: IDs of chains and names of conversations would be those of another namespace.
 func (b *backend) ownRecords(ctx context.Context) (*store.Store, error) {
 	records, _, err := b.openRecords(ctx)
 	if err != nil {

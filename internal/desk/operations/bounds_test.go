@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/chaintest"
 )
 
-// TestListsAreBounded checks that no list of a chain, of its sessions or of open incidents grows with the records, and that what is left
-// out is counted.
+// TestListsAreBounded checks that no list of a chain, of its sessions or of open incidents grows with the records, and
+// that what is left out is counted.
 func TestListsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "", "TEMPORAL_ADDRESS=127.0.0.1:1")
@@ -87,7 +87,8 @@ func TestListsAreBounded(t *testing.T) {
 	require.Len(t, services.Services, 1_000)
 }
 
-// TestServicesReadWhatTheyShow checks that the list of services reads neither each open incident nor each action of 30 days.
+// TestServicesReadWhatTheyShow checks that the list of services reads neither each open incident nor each action of 30
+// days.
 func TestServicesReadWhatTheyShow(t *testing.T) { //nolint:paralleltest // it counts allocations
 	s := newStage(t, "", "TEMPORAL_ADDRESS=127.0.0.1:1")
 	add := func(first, count int) (allocations float64) {
@@ -162,8 +163,8 @@ func TestPagesReadWhatTheyShow(t *testing.T) { //nolint:paralleltest // it count
 	}
 }
 
-// TestPagesOfMemories checks that the pages of a list have each memory once, the candidates first, and that a page follows a memory that
-// has gone.
+// TestPagesOfMemories checks that the pages of a list have each memory once, the candidates first, and that a page
+// follows a memory that has gone.
 func TestPagesOfMemories(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "", "TEMPORAL_ADDRESS=127.0.0.1:1")

@@ -61,7 +61,8 @@ func chainError(id string, err error) error {
 func brokenOff(ctx context.Context, c Connection, id string) bool {
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
 	status := described.GetWorkflowExecutionInfo().GetStatus()
-	return err == nil && (status == enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED || status == enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT)
+	return err == nil && (status == enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED ||
+		status == enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT)
 }
 
 // Session returns the session with this number, its ancestors and its descendants.
@@ -113,7 +114,8 @@ func (c Chains) Cancel(ctx context.Context, id string) error {
 	}
 	chain, err := Describe(ctx, connection, id)
 	if err == nil && chain.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		err = withKind(KindConflict, errors.New("it has ended, and there is nothing to cancel")) // Temporal would report no error
+		// Temporal would report no error
+		err = withKind(KindConflict, errors.New("it has ended, and there is nothing to cancel"))
 	}
 	if err == nil {
 		err = connection.CancelWorkflow(ctx, id, "")
@@ -121,8 +123,8 @@ func (c Chains) Cancel(ctx context.Context, id string) error {
 	return chainError(id, err)
 }
 
-// Follow reports snapshots of a chain to observer until the chain has ended, and returns the chain. It does not wait for
-// slow notifications. If ctx ends first, Follow returns ctx's error, and the chain continues.
+// Follow reports snapshots of a chain to observer until the chain has ended, and returns the chain. It does not wait
+// for slow notifications. If ctx ends first, Follow returns ctx's error, and the chain continues.
 func (c Chains) Follow(ctx context.Context, id string, observer Observer) (escalation.Chain, error) {
 	connection, _, err := c.connect(ctx)
 	if err != nil {

@@ -32,9 +32,9 @@ const (
 	sendTimeout = 30 * time.Second
 )
 
-// Send sends a message in the conversation with this name, and returns the number of its turn. It begins the conversation if
-// there is none; with a chain in about, from a copy of that chain's last session. A message that is sent again with the same
-// ID keeps its turn.
+// Send sends a message in the conversation with this name, and returns the number of its turn. It begins the
+// conversation if there is none; with a chain in about, from a copy of that chain's last session. A message that is
+// sent again with the same ID keeps its turn.
 func (c Conversations) Send(ctx context.Context, name, about string, message escalation.TalkMessage) (int, error) {
 	message.About = about
 	err := escalation.CheckConversationName(name)
@@ -66,8 +66,9 @@ func (c Conversations) Send(ctx context.Context, name, about string, message esc
 	update, err := connection.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: begin,
 		UpdateOptions: client.UpdateWorkflowOptions{
-			WorkflowID: id, UpdateName: workflows.SendMessage, Args: []any{message}, WaitForStage: client.WorkflowUpdateStageCompleted,
-			UpdateID: updateID(message), // a run handles a message once, however often it is sent
+			WorkflowID: id, UpdateName: workflows.SendMessage, Args: []any{message},
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+			UpdateID:     updateID(message), // a run handles a message once, however often it is sent
 		},
 	})
 	var sent workflows.Sent
@@ -77,7 +78,8 @@ func (c Conversations) Send(ctx context.Context, name, about string, message esc
 	return sent.Turn, talkError(name, err)
 }
 
-// checkAbout returns an error if a conversation that is named as one about a chain has not begun, and about is not that chain.
+// checkAbout returns an error if a conversation that is named as one about a chain has not begun, and about is not that
+// chain.
 func (c Conversations) checkAbout(ctx context.Context, name, about string) error {
 	records, err := c.ownRecords(ctx)
 	if err != nil {
@@ -88,7 +90,8 @@ func (c Conversations) checkAbout(ctx context.Context, name, about string) error
 		return err
 	}
 	if about == "" || escalation.AboutChain(about) != name {
-		return withKind(KindNotFound, fmt.Errorf("conversation %s has not begun: begin it from the chain that it is about", name))
+		return withKind(KindNotFound, fmt.Errorf("conversation %s has not begun: begin it from the chain that it is "+
+			"about", name))
 	}
 	sessions, err := records.Chain(ctx, about)
 	switch {
@@ -97,7 +100,8 @@ func (c Conversations) checkAbout(ctx context.Context, name, about string) error
 	case len(sessions) == 0:
 		return withKind(KindNotFound, fmt.Errorf("there is no chain %s to talk about", printableID(about)))
 	case !slices.ContainsFunc(sessions, func(session escalation.Session) bool { return session.HasConversation() }):
-		return withKind(KindConflict, fmt.Errorf("chain %s has no session that has ended, and so no conversation to begin from: "+
+		return withKind(KindConflict, fmt.Errorf("chain %s has no session that has ended, and so no conversation to "+
+			"begin from: "+
 			"send the message when its first session has ended", printableID(about)))
 	}
 	return nil
@@ -105,15 +109,17 @@ func (c Conversations) checkAbout(ctx context.Context, name, about string) error
 
 // updateID returns the ID of the update that sends a message.
 func updateID(message escalation.TalkMessage) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s%s", len(message.MessageID), message.MessageID, message.Digest(), message.About))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s%s", len(message.MessageID), message.MessageID, message.Digest(),
+		message.About))
 	return workflows.SendMessage + "-" + hex.EncodeToString(sum[:16])
 }
 
-// ErrOtherMessage is wrapped by the error of a message whose ID belongs to another message, or that must be about another chain than its
-// conversation. It cannot be sent again so.
+// ErrOtherMessage is wrapped by the error of a message whose ID belongs to another message, or that must be about
+// another chain than its conversation. It cannot be sent again so.
 var ErrOtherMessage = errors.New("the message does not belong here")
 
-// ErrBusy is wrapped by the error of a conversation that cannot take a message now. The same message can be sent again later.
+// ErrBusy is wrapped by the error of a conversation that cannot take a message now. The same message can be sent again
+// later.
 var ErrBusy = errors.New("the conversation is busy")
 
 // talkError converts an error about a conversation to an error for people.
@@ -144,8 +150,8 @@ type otherMessageError struct{ error }
 
 func (e *otherMessageError) Is(target error) bool { return target == ErrOtherMessage }
 
-// Wait waits until a turn has ended, and returns it with its reply or with the sentence that says why there is none. It reads the
-// records from time to time. If ctx ends first, Wait returns the error of ctx, and the turn continues.
+// Wait waits until a turn has ended, and returns it with its reply or with the sentence that says why there is none. It
+// reads the records from time to time. If ctx ends first, Wait returns the error of ctx, and the turn continues.
 func (c Conversations) Wait(ctx context.Context, name string, turn int) (escalation.TalkTurn, error) {
 	return c.Follow(ctx, name, turn, nil)
 }
@@ -173,7 +179,8 @@ func (c Conversations) describe(ctx context.Context, connection Connection, name
 	return nil
 }
 
-// Stop stops a turn that runs or waits; 0 stops the running one. It returns the number of the turn, which ends soon afterwards.
+// Stop stops a turn that runs or waits; 0 stops the running one. It returns the number of the turn, which ends soon
+// afterwards.
 func (c Conversations) Stop(ctx context.Context, name string, turn int, actor string) (int, error) {
 	err := escalation.CheckConversationName(name)
 	if err == nil {
@@ -196,14 +203,15 @@ func (c Conversations) Stop(ctx context.Context, name string, turn int, actor st
 	if err == nil {
 		err = update.Get(ctx, &stopped)
 	}
-	if stopping, ok := errors.AsType[*temporal.ApplicationError](err); ok && stopping.Type() == workflows.ErrorTypeStopping {
+	if stopping, ok := errors.AsType[*temporal.ApplicationError](err); ok &&
+		stopping.Type() == workflows.ErrorTypeStopping {
 		err = stopping.Details(&stopped)
 	}
 	return stopped.Turn, talkError(name, err)
 }
 
-// End ends a conversation. Turns that run or wait get no answer. Whoever sends a message later begins the conversation anew, from
-// its latest answer. The error is KindNotFound if the conversation is not open.
+// End ends a conversation. Turns that run or wait get no answer. Whoever sends a message later begins the conversation
+// anew, from its latest answer. The error is KindNotFound if the conversation is not open.
 func (c Conversations) End(ctx context.Context, name string) error {
 	if err := escalation.CheckConversationName(name); err != nil {
 		return Invalid(err)
@@ -223,7 +231,8 @@ func (c Conversations) End(ctx context.Context, name string) error {
 	}
 	err = connection.GetWorkflow(ctx, id, "").Get(ctx, nil)
 	if ctx.Err() != nil {
-		return fmt.Errorf("conversation %s has not ended within %s; is a worker running? It ends when one is", name, sendTimeout)
+		return fmt.Errorf("conversation %s has not ended within %s; is a worker running? It ends when one is", name,
+			sendTimeout)
 	}
 	if temporal.IsCanceledError(err) {
 		return nil
@@ -292,7 +301,8 @@ func (c Conversations) Get(ctx context.Context, name string) (LiveConversation, 
 // ConversationRow is a conversation in a list.
 type ConversationRow struct {
 	Name string `json:"name"`
-	// Turn is the number of the latest turn, with its state, who has sent its message, and the beginning of that message.
+	// Turn is the number of the latest turn, with its state, who has sent its message, and the beginning of that
+	// message.
 	Turn       int                  `json:"turn"`
 	State      escalation.TalkState `json:"state"`
 	Actor      string               `json:"actor"`
@@ -300,8 +310,9 @@ type ConversationRow struct {
 	ReceivedAt time.Time            `json:"received_at"`
 }
 
-// List returns the conversations that the function may permits, from the records, the latest first, at most limit. The argument after is
-// the next of the page before; empty for the first page. List returns the next of this one; empty if it is the last.
+// List returns the conversations that the function may permits, from the records, the latest first, at most limit. The
+// argument after is the next of the page before; empty for the first page. List returns the next of this one; empty if
+// it is the last.
 func (c Conversations) List(
 	ctx context.Context, may func(name string) bool, after string, limit int,
 ) (rows []ConversationRow, next string, err error) {
@@ -316,7 +327,8 @@ func (c Conversations) List(
 	nameOf := func(turn escalation.TalkTurn) string {
 		return strings.TrimPrefix(turn.ConversationID, escalation.ConversationPrefix)
 	}
-	turns, err := records.LatestTurns(ctx, place, limit+1, func(turn escalation.TalkTurn) bool { return may(nameOf(turn)) })
+	turns, err := records.LatestTurns(ctx, place, limit+1,
+		func(turn escalation.TalkTurn) bool { return may(nameOf(turn)) })
 	if len(turns) > limit {
 		turns = turns[:limit]
 		next = fmt.Sprintf("%d-%s", turns[limit-1].ReceivedAt.UnixMilli(), nameOf(turns[limit-1]))
@@ -324,8 +336,9 @@ func (c Conversations) List(
 	rows = []ConversationRow{} // an empty list is [] in JSON
 	for _, turn := range turns {
 		rows = append(rows, ConversationRow{
-			Name: nameOf(turn), Turn: turn.Turn, State: turn.State, Actor: line(c.mask.Text(turn.Actor), escalation.MaxActor),
-			Head: escalation.TalkHead(c.mask.Text(turn.Text)), ReceivedAt: turn.ReceivedAt,
+			Name: nameOf(turn), Turn: turn.Turn, State: turn.State,
+			Actor: line(c.mask.Text(turn.Actor), escalation.MaxActor),
+			Head:  escalation.TalkHead(c.mask.Text(turn.Text)), ReceivedAt: turn.ReceivedAt,
 		})
 	}
 	return rows, next, err
@@ -367,7 +380,9 @@ func (c Conversations) Turn(ctx context.Context, name string, turn int) (escalat
 }
 
 // turnIn returns one turn of a conversation from the given records.
-func (c Conversations) turnIn(ctx context.Context, records *store.Store, name string, turn int) (escalation.TalkTurn, error) {
+func (c Conversations) turnIn(
+	ctx context.Context, records *store.Store, name string, turn int,
+) (escalation.TalkTurn, error) {
 	found, err := readTurn(ctx, records, name, turn)
 	if err != nil {
 		return found, err
@@ -384,8 +399,8 @@ func readTurn(ctx context.Context, records *store.Store, name string, turn int) 
 	return found, err
 }
 
-// MessageTurn returns the latest turn whose message has an ID, in whichever conversation. It has what is needed to send the message
-// again, and to render its answer. The error is KindNotFound if there is none.
+// MessageTurn returns the latest turn whose message has an ID, in whichever conversation. It has what is needed to send
+// the message again, and to render its answer. The error is KindNotFound if there is none.
 func (c Conversations) MessageTurn(ctx context.Context, messageID string) (escalation.TalkTurn, error) {
 	records, err := c.ownRecords(ctx)
 	if err != nil {
@@ -398,8 +413,8 @@ func (c Conversations) MessageTurn(ctx context.Context, messageID string) (escal
 	return c.maskedTurn(turn), err
 }
 
-// TurnsOf calls see with each turn of a conversation whose message has a key, the latest first, until see returns false. The turns have
-// what is needed to send their messages again, and to render their answers.
+// TurnsOf calls see with each turn of a conversation whose message has a key, the latest first, until see returns
+// false. The turns have what is needed to send their messages again, and to render their answers.
 func (c Conversations) TurnsOf(ctx context.Context, name, key string, see func(escalation.TalkTurn) bool) error {
 	records, err := c.recordsOf(ctx, name)
 	if err != nil {
@@ -444,7 +459,8 @@ func (c Conversations) recordsOf(ctx context.Context, name string) (*store.Store
 	return c.ownRecords(ctx)
 }
 
-// maskedTurn returns turn with the secrets in its texts masked. If they cannot be masked, it returns the turn without its texts.
+// maskedTurn returns turn with the secrets in its texts masked. If they cannot be masked, it returns the turn without
+// its texts.
 func (b *backend) maskedTurn(turn escalation.TalkTurn) escalation.TalkTurn {
 	document, err := json.Marshal(turn)
 	var masked escalation.TalkTurn
@@ -453,8 +469,9 @@ func (b *backend) maskedTurn(turn escalation.TalkTurn) escalation.TalkTurn {
 	}
 	if err != nil { // for example, a secret looks like a number or a time
 		return escalation.TalkTurn{
-			ConversationID: turn.ConversationID, Turn: turn.Turn, State: turn.State, ReceivedAt: turn.ReceivedAt, EndedAt: turn.EndedAt,
-			Cost: turn.Cost, Failure: "The texts of this turn are not shown, because a secret in them cannot be masked.",
+			ConversationID: turn.ConversationID, Turn: turn.Turn, State: turn.State, ReceivedAt: turn.ReceivedAt,
+			EndedAt: turn.EndedAt, Cost: turn.Cost,
+			Failure: "The texts of this turn are not shown, because a secret in them cannot be masked.",
 		}
 	}
 	return masked

@@ -18,8 +18,8 @@ type TalkEvent struct {
 	Doing string `json:"doing,omitempty"`
 	// CostUSD is the estimated cost so far in US dollars, for TalkWorks.
 	CostUSD float64 `json:"cost_usd,omitempty"`
-	// Text is the next part of the reply, for TalkText. If Again is set, the session has begun its reply anew: Text replaces all
-	// parts before it. The reply in Turn counts, whatever the parts were.
+	// Text is the next part of the reply, for TalkText. If Again is set, the session has begun its reply anew: Text
+	// replaces all parts before it. The reply in Turn counts, whatever the parts were.
 	Text  string `json:"text,omitempty"`
 	Again bool   `json:"again,omitempty"`
 	// Turn is the turn that has ended, for TalkEnded, and nil for other kinds.
@@ -39,7 +39,8 @@ const (
 )
 
 const (
-	// nearWait and farWait are the times between two looks for the end of a turn in the records, for a Temporal of this host and another.
+	// nearWait and farWait are the times between two looks for the end of a turn in the records, for a Temporal of this
+	// host and another.
 	nearWait, farWait = 250 * time.Millisecond, time.Second
 	// lookEvery is the time between two questions whether the conversation of an open turn still runs.
 	lookEvery = 10 * time.Second
@@ -47,10 +48,13 @@ const (
 	unreadableFor = time.Minute
 )
 
-// Follow reports what happens in a turn until it has ended, and returns the turn as Wait does. The function see gets each event;
-// if it returns an error, Follow returns that error, and the turn continues. If see is nil, Follow only waits. The parts of the reply
-// come with the heartbeats of its session, up to their limit, and with secrets masked. What a heartbeat does not have comes with the end.
-func (c Conversations) Follow(ctx context.Context, name string, turn int, see func(TalkEvent) error) (escalation.TalkTurn, error) {
+// Follow reports what happens in a turn until it has ended, and returns the turn as Wait does. The function see gets
+// each event; if it returns an error, Follow returns that error, and the turn continues. If see is nil, Follow only
+// waits. The parts of the reply come with the heartbeats of its session, up to their limit, and with secrets masked.
+// What a heartbeat does not have comes with the end.
+func (c Conversations) Follow(
+	ctx context.Context, name string, turn int, see func(TalkEvent) error,
+) (escalation.TalkTurn, error) {
 	none := escalation.TalkTurn{}
 	records, err := c.recordsOf(ctx, name)
 	if err != nil {
@@ -94,13 +98,13 @@ type follow struct {
 	turn       int
 	see        func(TalkEvent) error
 	seen       turnEvents
-	// read is the time at which the turn was last read from the records, looked that of the last question whether its conversation runs,
-	// and reported that of the last events.
+	// read is the time at which the turn was last read from the records, looked that of the last question whether its
+	// conversation runs, and reported that of the last events.
 	read, looked, reported time.Time
 }
 
-// look looks for the end of the turn in the records, and from time to time for the end of its conversation. It reports and returns a
-// turn that has ended. An error ends Follow, too.
+// look looks for the end of the turn in the records, and from time to time for the end of its conversation. It reports
+// and returns a turn that has ended. An error ends Follow, too.
 func (f *follow) look(ctx context.Context) (found escalation.TalkTurn, ended bool, err error) {
 	found, err = readTurn(ctx, f.records, f.name, f.turn)
 	switch {
@@ -142,7 +146,9 @@ func (f *follow) report(ctx context.Context) error {
 }
 
 // ended returns an error if the conversation of an open turn was ended, so that nobody answers the turn.
-func (c Conversations) ended(ctx context.Context, connection Connection, records *store.Store, name string, turn int) error {
+func (c Conversations) ended(
+	ctx context.Context, connection Connection, records *store.Store, name string, turn int,
+) error {
 	err := c.describe(ctx, connection, name)
 	if kind := KindOf(err); kind != KindConflict && kind != KindNotFound {
 		return nil // it runs, or Temporal is away
@@ -200,7 +206,8 @@ func (e *turnEvents) changed(event TalkEvent) []TalkEvent {
 	return []TalkEvent{event}
 }
 
-// stateOf returns the state of a turn, and the number of turns that come first; an empty state if the turn is not shown any more.
+// stateOf returns the state of a turn, and the number of turns that come first; an empty state if the turn is not shown
+// any more.
 func stateOf(now LiveConversation, turn int) (state escalation.TalkState, ahead int) {
 	for _, shown := range now.Turns {
 		if shown.Turn == turn {

@@ -46,8 +46,8 @@ func (f *fakeService) DescribeNamespace(
 	return &workflowservice.DescribeNamespaceResponse{NamespaceInfo: &namespacepb.NamespaceInfo{Id: "ns-1"}}, nil
 }
 
-// TestConfirmNeedsItsNamespace confirms nothing, and shows nothing, before the namespace is known. A client that leaves does not keep
-// what it has confirmed from being done and recorded.
+// TestConfirmNeedsItsNamespace confirms nothing, and shows nothing, before the namespace is known. A client that leaves
+// does not keep what it has confirmed from being done and recorded.
 func TestConfirmNeedsItsNamespace(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "")

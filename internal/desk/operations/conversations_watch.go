@@ -17,9 +17,9 @@ type TalkNews struct {
 	TalkEvent
 }
 
-// Watch reports what happens in a conversation until ctx ends, beginning with the turns that are open. For TalkEnded it does not
-// report the turn itself. The function see gets the news; if it returns an error, Watch returns that error. Nothing happens in a
-// conversation that nobody has begun.
+// Watch reports what happens in a conversation until ctx ends, beginning with the turns that are open. For TalkEnded it
+// does not report the turn itself. The function see gets the news; if it returns an error, Watch returns that error.
+// Nothing happens in a conversation that nobody has begun.
 func (c Conversations) Watch(ctx context.Context, name string, see func(TalkNews) error) error {
 	if err := escalation.CheckConversationName(name); err != nil {
 		return Invalid(err)

@@ -26,8 +26,8 @@ type CostFilter struct {
 	To time.Time
 }
 
-// CostReport adds up the costs of sessions. Amounts are in US dollars. Reports that were replaced after a reset count, because
-// they were paid. A running session counts as soon as it has ended.
+// CostReport adds up the costs of sessions. Amounts are in US dollars. Reports that were replaced after a reset count,
+// because they were paid. A running session counts as soon as it has ended.
 type CostReport struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
@@ -40,7 +40,8 @@ type CostReport struct {
 	Tiers    []TierCost  `json:"tiers"` // by tier, the lowest first
 	Models   []NamedCost `json:"models"`
 	Triggers []NamedCost `json:"triggers"`
-	// Services splits the cost of a session evenly among the services that its verdict names. What names none has the name "".
+	// Services splits the cost of a session evenly among the services that its verdict names. What names none has the
+	// name "".
 	Services []NamedCost `json:"services"`
 	// HealthyLook is what a look costs that finds nothing wrong.
 	HealthyLook HealthyLook `json:"healthy_look"`
@@ -122,8 +123,8 @@ func (f CostFilter) complete(now time.Time) (CostFilter, error) {
 	return f, nil
 }
 
-// Report returns what the sessions that the filter selects have cost. The error is KindInvalid if the time is empty or too
-// long.
+// Report returns what the sessions that the filter selects have cost. The error is KindInvalid if the time is empty or
+// too long.
 func (c Costs) Report(ctx context.Context, f CostFilter) (CostReport, error) {
 	now := c.Clock()
 	f, err := f.complete(now)
@@ -211,7 +212,10 @@ func named(costs map[string]*Cost) []NamedCost {
 	for name, cost := range costs {
 		list = append(list, NamedCost{name, *cost})
 	}
-	slices.SortFunc(list, func(a, b NamedCost) int { return cmp.Or(cmp.Compare(b.USD, a.USD), strings.Compare(a.Name, b.Name)) })
+	slices.SortFunc(list, func(a, b NamedCost) int {
+		return cmp.Or(cmp.Compare(b.USD, a.USD),
+			strings.Compare(a.Name, b.Name))
+	})
 	return list
 }
 
@@ -238,8 +242,8 @@ func (b *backend) byService(groups []store.KindCost, catalog *escalation.Catalog
 	return list
 }
 
-// monthly returns the cost of a month at the rate of the time since the first session; 0 if that is less than a day ago, because
-// the first hours say little about a day.
+// monthly returns the cost of a month at the rate of the time since the first session; 0 if that is less than a day
+// ago, because the first hours say little about a day.
 func monthly(usd float64, quarters []store.QuarterCost, f CostFilter, now time.Time) float64 {
 	begin, end := f.To, f.To
 	for _, quarter := range quarters {
@@ -256,8 +260,8 @@ func monthly(usd float64, quarters []store.QuarterCost, f CostFilter, now time.T
 	return usd * float64(monthDays*day) / float64(end.Sub(begin))
 }
 
-// DayRange returns the time from the begin of the first day to the end of the last one, in a zone. The names are those of the
-// fields, for errors. An empty day is no limit, and its time is zero.
+// DayRange returns the time from the begin of the first day to the end of the last one, in a zone. The names are those
+// of the fields, for errors. An empty day is no limit, and its time is zero.
 func DayRange(names, days [2]string, zone *time.Location) (from, to time.Time, err error) {
 	var dates [2]calendar.Date
 	for i, text := range days {

@@ -89,7 +89,8 @@ func TestCostsRefuse(t *testing.T) {
 	require.Equal(t, []DayCost{{Day: "2026-03-01"}}, report.Days)
 }
 
-// TestCostsOfZones reports around every kind of change of the clocks. Each day is there once, and each session on its day.
+// TestCostsOfZones reports around every kind of change of the clocks. Each day is there once, and each session on its
+// day.
 func TestCostsOfZones(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "")

@@ -47,8 +47,8 @@ func KindOf(err error) Kind {
 	return KindFailure
 }
 
-// FieldError is a mistake in one field of the caller's input. Front ends name the field in their own way: the command line
-// as a flag.
+// FieldError is a mistake in one field of the caller's input. Front ends name the field in their own way: the command
+// line as a flag.
 type FieldError struct {
 	// Field is the name of the field in JSON.
 	Field string

@@ -113,8 +113,8 @@ type Watch struct {
 // Watch returns a watch that begins with its first look.
 func (f Feed) Watch() *Watch { return &Watch{backend: f.backend} }
 
-// Next returns what has changed since the previous look; nothing for the first look. Where the records are not on this host,
-// it compares Temporal's lists of running chains. After an error the next look continues at the same place.
+// Next returns what has changed since the previous look; nothing for the first look. Where the records are not on this
+// host, it compares Temporal's lists of running chains. After an error the next look continues at the same place.
 func (w *Watch) Next(ctx context.Context, interest Interest) ([]Change, error) {
 	records, _, err := w.backend.openRecords(ctx)
 	elsewhere := err != nil
@@ -152,7 +152,8 @@ func (w *Watch) lookAtRecords(ctx context.Context, records *store.Store) (change
 		return nil, err
 	}
 	if !first {
-		changes = slices.Concat(w.sessionChanges(news.Opened, closed), w.eventChanges(news), w.incidentChanges(news.Incidents))
+		changes = slices.Concat(w.sessionChanges(news.Opened, closed), w.eventChanges(news),
+			w.incidentChanges(news.Incidents))
 	}
 	w.position = news.Next
 	w.running, w.incidents = map[string]escalation.Session{}, map[string]string{}
@@ -194,7 +195,8 @@ func (w *Watch) sessionChanges(opened, closed []escalation.Session) []Change {
 			at = session.StartedAt
 		}
 		changes = append(changes, Change{ChangeSession, session.ChainID, at, SessionNews{
-			session.ID, session.SessionID, session.Tier, session.Model, session.Purpose, session.Phase, session.Status, session.CostUSD,
+			session.ID, session.SessionID, session.Tier, session.Model, session.Purpose, session.Phase, session.Status,
+			session.CostUSD,
 		}})
 	}
 	return changes
@@ -209,9 +211,9 @@ func (w *Watch) eventChanges(news store.News) []Change {
 	}
 	for _, call := range news.Calls {
 		changes = append(changes, Change{ChangeCall, call.ChainID, call.At, CallNews{
-			SessionID: call.SessionID, Call: line(call.Call, maxSubject), Tier: call.Tier, Tool: line(call.Tool, maxSubject),
-			Subject: line(w.backend.mask.Text(CallSubject(call.Input)), maxSubject), Allowed: call.Allowed,
-			Rule: line(w.backend.mask.Text(call.Rule), maxSubject),
+			SessionID: call.SessionID, Call: line(call.Call, maxSubject), Tier: call.Tier,
+			Tool: line(call.Tool, maxSubject), Subject: line(w.backend.mask.Text(CallSubject(call.Input)), maxSubject),
+			Allowed: call.Allowed, Rule: line(w.backend.mask.Text(call.Rule), maxSubject),
 		}})
 	}
 	return changes
@@ -220,7 +222,8 @@ func (w *Watch) eventChanges(news store.News) []Change {
 // changeOf returns the kind of change for an event.
 func changeOf(kind escalation.EventKind) ChangeKind {
 	gate := []escalation.EventKind{
-		escalation.EventGateOpened, escalation.EventGateReminder, escalation.EventGateClosed, escalation.EventGateRefused,
+		escalation.EventGateOpened, escalation.EventGateReminder, escalation.EventGateClosed,
+		escalation.EventGateRefused,
 	}
 	if slices.Contains(gate, kind) {
 		return ChangeGate
@@ -246,8 +249,8 @@ func (w *Watch) incidentChanges(open []store.IncidentMark) []Change {
 	return changes
 }
 
-// chains returns the chains whose progress is of interest, and their running sessions. The ID of a session is empty if it is
-// unknown.
+// chains returns the chains whose progress is of interest, and their running sessions. The ID of a session is empty if
+// it is unknown.
 func (w *Watch) chains(interest Interest) map[string]string {
 	atWork := map[string]string{}
 	for _, session := range w.running {

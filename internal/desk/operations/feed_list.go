@@ -11,7 +11,8 @@ import (
 // maxListed limits the running chains that a watch compares.
 const maxListed = 1_000
 
-// lookAtList returns how Temporal's list of running chains has changed. It asks a remote server less often than it is called.
+// lookAtList returns how Temporal's list of running chains has changed. It asks a remote server less often than it is
+// called.
 func (w *Watch) lookAtList(ctx context.Context) ([]Change, error) {
 	now := w.backend.Clock()
 	if w.begun && now.Before(w.nextList) {
@@ -45,7 +46,8 @@ func (w *Watch) lookAtList(ctx context.Context) ([]Change, error) {
 }
 
 func changed(a, b Row) bool {
-	return a.RunID != b.RunID || a.Gate != b.Gate || a.Tier != b.Tier || a.CostUSD != b.CostUSD || a.Outcome != b.Outcome
+	return a.RunID != b.RunID || a.Gate != b.Gate || a.Tier != b.Tier || a.CostUSD != b.CostUSD ||
+		a.Outcome != b.Outcome
 }
 
 func chainChange(row Row, at time.Time) Change {

@@ -36,8 +36,8 @@ type progressWatch struct {
 	last map[string]ProgressNews // by the ID of the chain
 }
 
-// look returns the progress of the chains that has changed. The argument sessions gives the running session of each chain;
-// empty if unknown. A chain whose progress cannot be read is left out: this look comes again.
+// look returns the progress of the chains that has changed. The argument sessions gives the running session of each
+// chain; empty if unknown. A chain whose progress cannot be read is left out: this look comes again.
 func (p *progressWatch) look(ctx context.Context, b *backend, sessions map[string]string) []Change {
 	now := b.Clock()
 	if len(sessions) == 0 || now.Before(p.next) {
@@ -74,8 +74,8 @@ func (p *progressWatch) look(ctx context.Context, b *backend, sessions map[strin
 	return changes
 }
 
-// progressNow returns the progress of the running session of a chain; nil if it cannot be told. If sessionID is not empty, a
-// heartbeat of another session does not count.
+// progressNow returns the progress of the running session of a chain; nil if it cannot be told. If sessionID is not
+// empty, a heartbeat of another session does not count.
 func progressNow(ctx context.Context, c Connection, chainID, sessionID string) *ProgressNews {
 	ctx, cancel := context.WithTimeout(ctx, signalTimeout)
 	defer cancel()

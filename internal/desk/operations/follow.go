@@ -67,8 +67,8 @@ type Snapshot struct {
 	Calls []escalation.CallDecision `json:"calls,omitzero"`
 	// Notifying reports whether the chain waits only for slow notifications. Its outcome is then known.
 	Notifying bool `json:"notifying,omitempty"`
-	// Waits says for what the chain waits without another sign, such as the database; usually empty. What has failed is named at once,
-	// and what nobody takes after quietTime.
+	// Waits says for what the chain waits without another sign, such as the database; usually empty. What has failed is
+	// named at once, and what nobody takes after quietTime.
 	Waits string `json:"waits,omitempty"`
 }
 
@@ -181,7 +181,8 @@ func (f Follower) look(ctx context.Context, observer Observer, quiet *news) (Sna
 	switch {
 	case err == nil:
 		now := Snapshot{Chain: chain, Live: true, Issues: f.issues(ctx, chain)}
-		now.Attempt, now.Progress = AttemptAt(ctx, Connection{Client: f.Client, Converter: f.Converter}, f.Run.GetID(), chain)
+		now.Attempt, now.Progress = AttemptAt(ctx, Connection{Client: f.Client, Converter: f.Converter}, f.Run.GetID(),
+			chain)
 		now.Waits = waits(ctx, Connection{Client: f.Client, Converter: f.Converter}, now, quiet.longAgo(now))
 		observer.Saw(now)
 		return now, true
@@ -206,8 +207,9 @@ func (n *news) longAgo(now Snapshot) bool {
 	return time.Since(n.since) >= quietTime
 }
 
-// waits describes the activity on which the chain waits; "" if an agent works, a person is asked or the chain has ended, or if there is
-// none that people need not know already. The argument quiet reports that the chain has not changed for quietTime.
+// waits describes the activity on which the chain waits; "" if an agent works, a person is asked or the chain has
+// ended, or if there is none that people need not know already. The argument quiet reports that the chain has not
+// changed for quietTime.
 func waits(ctx context.Context, c Connection, now Snapshot, quiet bool) string {
 	stays := now.Progress != nil || now.Chain.OpenGate() != nil || now.Chain.Wait != nil
 	if now.Chain.Outcome != "" || stays && !quiet {
@@ -220,9 +222,11 @@ func waits(ctx context.Context, c Connection, now Snapshot, quiet bool) string {
 	return waitsFor(described.GetPendingActivities(), c.Converter, time.Now(), quiet)
 }
 
-// waitsFor describes the first activity that has failed or, if it is quiet, that no worker has taken; "" if there is none. Agents and
-// notifications have words of their own.
-func waitsFor(pending []*workflowpb.PendingActivityInfo, data converter.DataConverter, now time.Time, quiet bool) string {
+// waitsFor describes the first activity that has failed or, if it is quiet, that no worker has taken; "" if there is
+// none. Agents and notifications have words of their own.
+func waitsFor(
+	pending []*workflowpb.PendingActivityInfo, data converter.DataConverter, now time.Time, quiet bool,
+) string {
 	for _, each := range pending {
 		name := each.GetActivityType().GetName()
 		if name == activities.NotifyActivity || slices.Contains(activities.AgentActivities(), name) {

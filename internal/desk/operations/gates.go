@@ -23,7 +23,8 @@ import (
 type Gates struct{ *backend }
 
 // ErrNoGate is the error for a chain that waits at no gate.
-var ErrNoGate = withKind(KindConflict, errors.New("it does not wait at a gate; `claudeops gate` lists the chains that do"))
+var ErrNoGate = withKind(KindConflict, errors.New("it does not wait at a gate; `claudeops gate` lists the chains "+
+	"that do"))
 
 // GateRow is one waiting chain in the list.
 type GateRow struct {
@@ -65,8 +66,8 @@ const (
 	listTimeout = time.Minute
 )
 
-// List returns the open gates, oldest first. Only the workflow of a chain knows when its gate was opened. So List queries
-// all waiting chains, and sorts their gates. It leaves out chains whose gate was closed meanwhile.
+// List returns the open gates, oldest first. Only the workflow of a chain knows when its gate was opened. So List
+// queries all waiting chains, and sorts their gates. It leaves out chains whose gate was closed meanwhile.
 func (g Gates) List(ctx context.Context) (GateList, error) {
 	connection, _, err := g.connect(ctx)
 	if err != nil {
@@ -165,10 +166,12 @@ func queryGate(ctx context.Context, c client.Client, patience time.Duration, id 
 // answerTimeout limits how long Answer waits for the workflow. Workers confirm an answer within a second.
 const answerTimeout = 30 * time.Second
 
-// Answer answers the open gate of a chain. What it returns says whether the session that the answer asks for must wait, until
-// when, and why. If the chain refuses the answer, the error is KindInvalid and gives the reason,
-// which can contain words of agents. An answer that nobody confirmed in time may still count: look before you repeat it.
-func (g Gates) Answer(ctx context.Context, chainID string, answer escalation.GateAnswer) (escalation.GateResolution, error) {
+// Answer answers the open gate of a chain. What it returns says whether the session that the answer asks for must wait,
+// until when, and why. If the chain refuses the answer, the error is KindInvalid and gives the reason, which can
+// contain words of agents. An answer that nobody confirmed in time may still count: look before you repeat it.
+func (g Gates) Answer(
+	ctx context.Context, chainID string, answer escalation.GateAnswer,
+) (escalation.GateResolution, error) {
 	var resolution escalation.GateResolution
 	if err := answer.Validate(); err != nil {
 		return resolution, Invalid(err)
@@ -196,14 +199,15 @@ func (g Gates) Answer(ctx context.Context, chainID string, answer escalation.Gat
 }
 
 const (
-	// followLimit limits how long Answer looks what follows. A chain normally knows within a second whether a session may start.
+	// followLimit limits how long Answer looks what follows. A chain normally knows within a second whether a session
+	// may start.
 	followLimit = 5 * time.Second
 	// followPoll is the time between two looks.
 	followPoll = 200 * time.Millisecond
 )
 
-// whatFollowed says what an answer has led to, if that is not the session that the answer asked for: the chain can wait for
-// hours, because a limit is reached. It is empty if the session starts, and if the chain does not know in time.
+// whatFollowed says what an answer has led to, if that is not the session that the answer asked for: the chain can wait
+// for hours, because a limit is reached. It is empty if the session starts, and if the chain does not know in time.
 func whatFollowed(ctx context.Context, c client.Client, chainID, gateID string) string {
 	ctx, cancel := context.WithTimeout(ctx, followLimit)
 	defer cancel()

@@ -75,7 +75,8 @@ type IncidentPage struct {
 	Next      string     `json:"next,omitempty"`
 }
 
-// Page returns the part of a list after the given key, with at most f.Limit incidents. If after is empty, the part is the first.
+// Page returns the part of a list after the given key, with at most f.Limit incidents. If after is empty, the part is
+// the first.
 func (i Incidents) Page(ctx context.Context, f IncidentFilter, after string) (page IncidentPage, err error) {
 	page.Incidents = []Incident{} // an empty list is [] in JSON
 	from, err := readIncidentKey(after)
@@ -104,7 +105,10 @@ func (i Incidents) Page(ctx context.Context, f IncidentFilter, after string) (pa
 	}
 	found, more := open.Incidents, open.More
 	if f.resolved() && !more {
-		query := store.IncidentFilter{Services: services, Since: time.Unix(0, 0), After: from.resolved, OnlyResolved: true}
+		query := store.IncidentFilter{
+			Services: services, Since: time.Unix(0, 0), After: from.resolved,
+			OnlyResolved: true,
+		}
 		if f.Limit > 0 {
 			query.Limit = f.Limit + 1 - len(found) // one more shows that another page follows
 		}
@@ -148,7 +152,10 @@ func readIncidentKey(after string) (key incidentKey, err error) {
 		if key.open.ID == "" {
 			return key, errListKey
 		}
-		return incidentKey{resolved: store.IncidentPlace{ResolvedAt: time.UnixMilli(int64(key.open.Place)), ID: key.open.ID}}, nil
+		return incidentKey{resolved: store.IncidentPlace{
+			ResolvedAt: time.UnixMilli(int64(key.open.Place)),
+			ID:         key.open.ID,
+		}}, nil
 	}
 	return key, err
 }
@@ -171,7 +178,8 @@ func readListKey(after string, check func(id string) error) (store.ListPlace, er
 	return store.ListPlace{Place: position, ID: id}, nil
 }
 
-// latestFirst compares two resolved incidents for sorting: the one that was resolved later comes first, or else the newer one.
+// latestFirst compares two resolved incidents for sorting: the one that was resolved later comes first, or else the
+// newer one.
 func latestFirst(a, b escalation.Incident) int {
 	return cmp.Or(b.ResolvedAt.Compare(a.ResolvedAt), cmp.Compare(len(b.ID), len(a.ID)), cmp.Compare(b.ID, a.ID))
 }
@@ -200,7 +208,8 @@ func incidentID(given string) (string, error) {
 		id = "incident-" + given
 	}
 	if escalation.CheckIncidentID(id) != nil {
-		return "", Invalid(fmt.Errorf("%q is no incident: write its ID, such as incident-7, or its number", line(given, 60)))
+		return "", Invalid(fmt.Errorf("%q is no incident: write its ID, such as incident-7, or its number",
+			line(given, 60)))
 	}
 	return id, nil
 }
@@ -208,7 +217,8 @@ func incidentID(given string) (string, error) {
 // unknownIncident converts an error of the store about an incident to an error for people.
 func unknownIncident(id string, err error) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return withKind(KindNotFound, fmt.Errorf("there is no %s; `claudeops incidents --all` lists those that are", id))
+		return withKind(KindNotFound, fmt.Errorf("there is no %s; `claudeops incidents --all` lists those that are",
+			id))
 	}
 	return err
 }
@@ -233,9 +243,9 @@ type Untold struct {
 // IncidentClosing names the person who closes an incident, and the reason.
 type IncidentClosing = store.IncidentClosing
 
-// Close resolves an open incident, named by its ID or its number, and tells the chains at work on it. The time of closing
-// is set by Close, by the clock of the records: this host's may be wrong. If the incident is resolved already, Close returns it
-// unchanged, with an error of KindConflict.
+// Close resolves an open incident, named by its ID or its number, and tells the chains at work on it. The time of
+// closing is set by Close, by the clock of the records: this host's may be wrong. If the incident is resolved already,
+// Close returns it unchanged, with an error of KindConflict.
 func (i Incidents) Close(ctx context.Context, given string, closing IncidentClosing) (ClosedIncident, error) {
 	id, err := incidentID(given)
 	if err == nil {
@@ -267,13 +277,16 @@ func (i Incidents) Close(ctx context.Context, given string, closing IncidentClos
 
 func checkClosing(closing IncidentClosing) error {
 	if length := utf8.RuneCountInString(closing.Reason); length > escalation.MaxClosingReason {
-		return invalidField("reason", "has %d characters, and at most %d are allowed", length, escalation.MaxClosingReason)
+		return invalidField("reason", "has %d characters, and at most %d are allowed", length,
+			escalation.MaxClosingReason)
 	}
 	return Invalid(escalation.CheckActor(closing.Actor))
 }
 
 // tell informs chains that the incident is closed: those that wait because of the incident, and those that repair it.
-func (i Incidents) tell(ctx context.Context, incident escalation.Incident, closing IncidentClosing) (told []string, untold []Untold) {
+func (i Incidents) tell(
+	ctx context.Context, incident escalation.Incident, closing IncidentClosing,
+) (told []string, untold []Untold) {
 	chains := slices.DeleteFunc(slices.Clone(incident.Chains), func(chain escalation.IncidentChain) bool {
 		return !chain.AtWork()
 	})
@@ -297,8 +310,8 @@ func (i Incidents) tell(ctx context.Context, incident escalation.Incident, closi
 	return told, untold
 }
 
-// signalTimeout limits how long Temporal has to accept the signal about an incident. The command that closes an incident
-// informs several chains, and needs no result from them.
+// signalTimeout limits how long Temporal has to accept the signal about an incident. The command that closes an
+// incident informs several chains, and needs no result from them.
 const signalTimeout = 10 * time.Second
 
 // signalIncident informs a running chain about an incident.
@@ -335,6 +348,7 @@ func (b *backend) masked(incident escalation.Incident) escalation.Incident {
 	}
 	incident.Services, incident.Chains = services, chains
 	incident.Kind, incident.Summary = b.mask.Text(incident.Kind), b.mask.Text(incident.Summary)
-	incident.ResolvedBy, incident.ResolvedReason = b.mask.Text(incident.ResolvedBy), b.mask.Text(incident.ResolvedReason)
+	incident.ResolvedBy, incident.ResolvedReason = b.mask.Text(incident.ResolvedBy),
+		b.mask.Text(incident.ResolvedReason)
 	return incident
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/chaintest"
 )
 
-// TestPagesOfIncidents checks that the pages of a list have each incident once, in the order of the whole list, whatever their size,
-// and that a page of resolved ones follows the open ones.
+// TestPagesOfIncidents checks that the pages of a list have each incident once, in the order of the whole list,
+// whatever their size, and that a page of resolved ones follows the open ones.
 func TestPagesOfIncidents(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "")

@@ -34,10 +34,10 @@ type ChainFilter struct {
 	Since, Until time.Time
 	// Gate selects the chains that wait at a gate.
 	Gate bool
-	// Waits selects the running chains that wait: at a gate, for a cooldown, a budget, a service, a worker or the next attempt.
-	// Retries selects the running chains whose session is at its second attempt or a later one, or waits for a worker.
-	// Temporal's list knows neither. So the chains that the other fields select are asked, at most maxFiltered running ones of
-	// a page, and a page can have fewer chains than Limit although another page follows.
+	// Waits selects the running chains that wait: at a gate, for a cooldown, a budget, a service, a worker or the next
+	// attempt. Retries selects the running chains whose session is at its second attempt or a later one, or waits for a
+	// worker. Temporal's list knows neither. So the chains that the other fields select are asked, at most maxFiltered
+	// running ones of a page, and a page can have fewer chains than Limit although another page follows.
 	Waits, Retries bool
 	// MinCostUSD selects the chains that cost at least this much, in US dollars.
 	MinCostUSD float64
@@ -134,8 +134,8 @@ func timeOf(t time.Time) string {
 var errServiceHidden = invalidField("service", "finds nothing while CLAUDEOPS_ENCRYPTION_KEYS_FILE is set: "+
 	"Temporal does not learn the services of chains; look in the records with: claudeops incidents --service NAME")
 
-// List returns a page of the chains that the filter selects: those that run, the one that started last first; then those
-// that have ended, the one that ended last first.
+// List returns a page of the chains that the filter selects: those that run, the one that started last first; then
+// those that have ended, the one that ended last first.
 func (c Chains) List(ctx context.Context, f ChainFilter) (ChainPage, error) {
 	if err := f.Check(); err != nil {
 		return ChainPage{}, err
@@ -164,13 +164,14 @@ func (c Chains) List(ctx context.Context, f ChainFilter) (ChainPage, error) {
 	return ChainPage{Chains: rows, Next: pageKey(next)}, err
 }
 
-// pageKey returns the key of a page, whose token is Temporal's; empty if there is no such page. The key has a checksum, because
-// Temporal's client would repeat a request with a damaged token for 10 seconds.
+// pageKey returns the key of a page, whose token is Temporal's; empty if there is no such page. The key has a checksum,
+// because Temporal's client would repeat a request with a damaged token for 10 seconds.
 func pageKey(token []byte) string {
 	if len(token) == 0 {
 		return ""
 	}
-	return base64.RawURLEncoding.EncodeToString(append(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(token)), token...))
+	return base64.RawURLEncoding.EncodeToString(append(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(token)),
+		token...))
 }
 
 // pageToken returns the token in a key; nil for an empty key.
@@ -195,7 +196,8 @@ type Row struct {
 	Tier     int64    `json:"tier,omitempty"`
 	Trigger  string   `json:"trigger,omitempty"`
 	Services []string `json:"services,omitempty"`
-	// Plan is the path of the plan that the chain works on; empty if it works on none, or if no client of this program started it.
+	// Plan is the path of the plan that the chain works on; empty if it works on none, or if no client of this program
+	// started it.
 	Plan string `json:"plan,omitempty"`
 	// Cost is the cost of the chain. Temporal does not know whether it is an estimate: the records of this host do.
 	escalation.Cost
@@ -277,7 +279,9 @@ func List(ctx context.Context, c Connection, query string, limit int) ([]Row, er
 const maxPage = 1_000
 
 // listPage returns a page of the chains that match query, and the token of the next page; nil if this is the last one.
-func listPage(ctx context.Context, c Connection, query string, limit int, token []byte) (rows []Row, next []byte, err error) {
+func listPage(
+	ctx context.Context, c Connection, query string, limit int, token []byte,
+) (rows []Row, next []byte, err error) {
 	listed, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace: c.Namespace, Query: query, PageSize: int32(min(limit, maxPage)), NextPageToken: token, //nolint:gosec // at most 1000
 	})
@@ -326,8 +330,8 @@ func statusName(status enumspb.WorkflowExecutionStatus) string {
 	return strings.ToLower(status.String())
 }
 
-// withoutGate is Temporal's list filter for chains that do not wait at a gate. A chain that has never been at one has no such
-// attribute.
+// withoutGate is Temporal's list filter for chains that do not wait at a gate. A chain that has never been at one has
+// no such attribute.
 var withoutGate = fmt.Sprintf("(%[1]s IS NULL OR %[1]s != %[2]s)", workflows.GateAttribute.GetName(), Quote(OpenGate))
 
 // OpenGate is the value of workflows.GateAttribute while a chain waits for a person.

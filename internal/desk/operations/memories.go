@@ -16,8 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/store"
 )
 
-// Memories lists, shows and changes memories. The records answer. A person who adds, confirms or edits a memory vouches for
-// it, so agents are told of it.
+// Memories lists, shows and changes memories. The records answer. A person who adds, confirms or edits a memory vouches
+// for it, so agents are told of it.
 type Memories struct{ *backend }
 
 // MemoryFilter selects memories. If all fields are empty, it selects candidates and confirmed memories.
@@ -34,7 +34,8 @@ type MemoryFilter struct {
 // Check returns an error of KindInvalid if no memory can match the filter.
 func (f MemoryFilter) Check() error {
 	if f.Status != "" && !slices.Contains(memory.Statuses(), memory.Status(f.Status)) {
-		return invalidField("status", "is %q; it must be %s", line(f.Status, 60), plaintext.Or(asTexts(memory.Statuses())))
+		return invalidField("status", "is %q; it must be %s", line(f.Status, 60),
+			plaintext.Or(asTexts(memory.Statuses())))
 	}
 	if f.Kind != "" && !slices.Contains(memory.Kinds(), escalation.MemoryKind(f.Kind)) {
 		return invalidField("kind", "is %q; it must be %s", line(f.Kind, 60), plaintext.Or(asTexts(memory.Kinds())))
@@ -65,7 +66,8 @@ type MemoryPage struct {
 	Total int `json:"-"`
 }
 
-// Page returns the part of a list after the given key, with at most f.Limit memories. If after is empty, the part is the first.
+// Page returns the part of a list after the given key, with at most f.Limit memories. If after is empty, the part is
+// the first.
 func (m Memories) Page(ctx context.Context, f MemoryFilter, after string) (MemoryPage, error) {
 	page := MemoryPage{Memories: []memory.Memory{}} // an empty list is [] in JSON
 	from, err := readListKey(after, func(id string) error { _, err := memoryID(id); return err })
@@ -109,8 +111,8 @@ func (m Memories) Get(ctx context.Context, given string) (memory.Memory, error) 
 	return m.maskedMemory(found), unknownMemory(id, err)
 }
 
-// Add records a memory of the person actor, and returns it. If a candidate says the same, Add confirms it. If a confirmed memory
-// says the same, Add returns that one with an error of KindConflict.
+// Add records a memory of the person actor, and returns it. If a candidate says the same, Add confirms it. If a
+// confirmed memory says the same, Add returns that one with an error of KindConflict.
 func (m Memories) Add(ctx context.Context, content escalation.MemoryProposal, actor string) (memory.Memory, error) {
 	content, err := m.checkMemory(content)
 	if err != nil {
@@ -125,13 +127,13 @@ func (m Memories) Add(ctx context.Context, content escalation.MemoryProposal, ac
 type SeenMemory struct {
 	// Given is its ID or its number.
 	Given string
-	// Revision is the one that the person has read. If the memory has another one, the decision changes nothing, and its error is of
-	// KindConflict. 0 means the present one.
+	// Revision is the one that the person has read. If the memory has another one, the decision changes nothing, and
+	// its error is of KindConflict. 0 means the present one.
 	Revision int
 }
 
-// Confirm records that the person actor vouches for a memory. If a person has confirmed or deleted it already, Confirm returns it
-// unchanged with an error of KindConflict.
+// Confirm records that the person actor vouches for a memory. If a person has confirmed or deleted it already, Confirm
+// returns it unchanged with an error of KindConflict.
 func (m Memories) Confirm(ctx context.Context, seen SeenMemory, actor string) (memory.Memory, error) {
 	return m.decide(ctx, seen, actor, (*store.Store).ConfirmMemory)
 }
@@ -163,8 +165,8 @@ func set[T any](field, value *T) {
 	}
 }
 
-// Edit changes a memory on behalf of the person actor, which confirms the memory. If it is deleted, or another memory says the same, Edit
-// returns it unchanged with an error of KindConflict.
+// Edit changes a memory on behalf of the person actor, which confirms the memory. If it is deleted, or another memory
+// says the same, Edit returns it unchanged with an error of KindConflict.
 func (m Memories) Edit(ctx context.Context, seen SeenMemory, edit MemoryEdit, actor string) (memory.Memory, error) {
 	id, err := memoryID(seen.Given)
 	if err == nil && edit.IsEmpty() {
@@ -187,8 +189,8 @@ func (m Memories) Edit(ctx context.Context, seen SeenMemory, edit MemoryEdit, ac
 	})
 }
 
-// Delete takes a memory out of all prompts, on behalf of the person actor. If it is deleted already, Delete returns it unchanged with an
-// error of KindConflict.
+// Delete takes a memory out of all prompts, on behalf of the person actor. If it is deleted already, Delete returns it
+// unchanged with an error of KindConflict.
 func (m Memories) Delete(ctx context.Context, seen SeenMemory, actor string) (memory.Memory, error) {
 	return m.decide(ctx, seen, actor, (*store.Store).DeleteMemory)
 }
@@ -223,7 +225,10 @@ func (m Memories) act(
 	if err != nil {
 		return memory.Memory{}, err
 	}
-	changed, err := change(records, store.MemoryAct{Actor: m.maskInput(actor), At: now.UTC().Truncate(time.Millisecond)})
+	changed, err := change(records, store.MemoryAct{
+		Actor: m.maskInput(actor),
+		At:    now.UTC().Truncate(time.Millisecond),
+	})
 	changed = m.maskedMemory(changed)
 	if conflict, ok := errors.AsType[*store.MemoryConflictError](err); ok {
 		reason := line(m.mask.Text(conflict.Reason), maxError)
@@ -239,7 +244,8 @@ func (m Memories) checkMemory(content escalation.MemoryProposal) (escalation.Mem
 		return content, err
 	}
 	masked := content
-	masked.Service, masked.Subject, masked.Text = m.mask.Text(content.Service), m.mask.Text(content.Subject), m.mask.Text(content.Text)
+	masked.Service, masked.Subject, masked.Text = m.mask.Text(content.Service), m.mask.Text(content.Subject),
+		m.mask.Text(content.Text)
 	if masked != content {
 		m.Masked()
 	}
@@ -252,7 +258,8 @@ func (m Memories) checkMemory(content escalation.MemoryProposal) (escalation.Mem
 func memoryID(given string) (string, error) {
 	number := strings.TrimPrefix(given, "memory-")
 	if n, err := strconv.ParseUint(number, 10, 63); err != nil || n == 0 {
-		return "", Invalid(fmt.Errorf("%q is no memory: write its ID, such as memory-7, or its number", line(given, 60)))
+		return "", Invalid(fmt.Errorf("%q is no memory: write its ID, such as memory-7, or its number",
+			line(given, 60)))
 	}
 	return "memory-" + number, nil
 }

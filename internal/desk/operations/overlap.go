@@ -25,7 +25,8 @@ func overlaps() []overlap {
 		{name: "allow_all", policy: enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL},
 		{
 			name: "terminate_other", policy: enumspb.SCHEDULE_OVERLAP_POLICY_TERMINATE_OTHER,
-			harm: "would leave the chain of the terminated cycle at work beside the new one; cancel_other ends it with its cycle",
+			harm: "would leave the chain of the terminated cycle at work beside the new one; cancel_other ends it " +
+				"with its cycle",
 		},
 	}
 }

@@ -28,8 +28,8 @@ const (
 	maxNextCycles = 10
 )
 
-// Now returns what happens now. It asks Temporal and the records at the same time, each for a limited time. It always returns
-// a result: what cannot be told is missing, and the Problem of its part says why.
+// Now returns what happens now. It asks Temporal and the records at the same time, each for a limited time. It always
+// returns a result: what cannot be told is missing, and the Problem of its part says why.
 func (o Overview) Now(ctx context.Context) Now {
 	ctx, cancel := context.WithTimeout(ctx, overviewTimeout)
 	defer cancel()
@@ -98,7 +98,8 @@ type recordedFacts struct {
 }
 
 func (o Overview) readFacts(ctx context.Context, at time.Time) recordedFacts {
-	facts := recordedFacts{incidents: NowIncidents{Incidents: []Incident{}}, day: newDay(at)} // an empty list is [] in JSON
+	// an empty list is [] in JSON
+	facts := recordedFacts{incidents: NowIncidents{Incidents: []Incident{}}, day: newDay(at)}
 	records, cfg, err := o.openRecords(ctx)
 	facts.day.BudgetUSD = cfg.Limits.DayBudgetUSD
 	if err != nil {
@@ -160,8 +161,8 @@ func (o Overview) assemble(live liveChains, gates NowGates, facts recordedFacts,
 	return work, waits
 }
 
-// byWait compares two waits for sorting: those for a person come first, then those that end first. A wait without an end comes
-// last.
+// byWait compares two waits for sorting: those for a person come first, then those that end first. A wait without an
+// end comes last.
 func byWait(a, b WaitingChain) int {
 	rank := func(wait WaitingChain) int {
 		switch {
@@ -192,7 +193,8 @@ func (o Overview) fromRecords(facts recordedFacts) (work []WorkingChain, waits [
 		session := facts.running[i]
 		row := WorkingChain{
 			ChainID: session.ChainID, Services: session.Scope, Trigger: session.Trigger, DryRun: session.DryRun,
-			StartedAt: session.StartedAt, Session: sessionNow(session, nil, nil), Doing: fmt.Sprintf("%s runs", session.Tier),
+			StartedAt: session.StartedAt, Session: sessionNow(session, nil, nil),
+			Doing:   fmt.Sprintf("%s runs", session.Tier),
 			Problem: "what it does, and what it has cost so far, is unknown while Temporal cannot be reached",
 		}
 		work = append(work, row)

@@ -44,8 +44,8 @@ type liveChain struct {
 	recorded *escalation.Session
 }
 
-// askChains asks the running chains what they do, a few at a time. It leaves out those that wait at a gate, because Gates.List
-// asks these.
+// askChains asks the running chains what they do, a few at a time. It leaves out those that wait at a gate, because
+// Gates.List asks these.
 func (o Overview) askChains(ctx context.Context) liveChains {
 	connection, _, err := o.connect(ctx)
 	if err != nil {
@@ -148,14 +148,16 @@ func (l *liveChain) wait(locks []store.ServiceLock, now time.Time) *WaitingChain
 		wait.addGate(*l.chain.OpenGate())
 	case l.chain != nil && l.chain.Wait != nil:
 		own := *l.chain.Wait
-		wait.Kind, wait.Rule, wait.Reason, wait.Since, wait.Until = kindOfRule(own.Rule), own.Rule, own.Reason, own.Since, own.Until
+		wait.Kind, wait.Rule, wait.Reason, wait.Since, wait.Until = kindOfRule(own.Rule), own.Rule, own.Reason,
+			own.Since, own.Until
 		wait.complete(locks, now)
 	case l.attempt != nil && wait.addAttempt(*l.attempt):
 	case l.progress != nil && l.progress.Now.Waiting != "" && l.session() != nil:
 		wait.Kind, wait.Reason = WaitPlace, l.progress.Now.Waiting
 	case l.chain == nil && l.attempt == nil:
 		wait.Kind, wait.Queue = WaitWorker, l.queue
-		wait.Reason = fmt.Sprintf("no worker answered for it within %s; is one running on task queue %s?", askTimeout, l.queue)
+		wait.Reason = fmt.Sprintf("no worker answered for it within %s; is one running on task queue %s?", askTimeout,
+			l.queue)
 	default:
 		return nil
 	}
@@ -201,8 +203,8 @@ func (l *liveChain) working() *WorkingChain {
 // sessionNow describes a running session. The arguments attempt and progress can be nil.
 func sessionNow(session escalation.Session, attempt *Attempt, progress *activities.TierProgress) *WorkingSession {
 	now := &WorkingSession{
-		Number: session.ID, SessionID: session.SessionID, Tier: session.Tier, Model: session.Model, StartedAt: session.StartedAt,
-		BudgetUSD: session.BudgetUSD, Purpose: session.Purpose, Phase: session.Phase,
+		Number: session.ID, SessionID: session.SessionID, Tier: session.Tier, Model: session.Model,
+		StartedAt: session.StartedAt, BudgetUSD: session.BudgetUSD, Purpose: session.Purpose, Phase: session.Phase,
 	}
 	if attempt != nil {
 		now.Attempt, now.Failure = attempt.Number, line(attempt.Failure, maxError)
@@ -217,7 +219,8 @@ func sessionNow(session escalation.Session, attempt *Attempt, progress *activiti
 // kindOfRule returns the kind of a wait with a rule.
 func kindOfRule(rule escalation.Rule) WaitKind {
 	kinds := map[escalation.Rule]WaitKind{
-		escalation.RuleCooldown: WaitCooldown, escalation.RuleServiceBusy: WaitService, escalation.RuleDayBudget: WaitBudget,
+		escalation.RuleCooldown: WaitCooldown, escalation.RuleServiceBusy: WaitService,
+		escalation.RuleDayBudget: WaitBudget,
 	}
 	return cmp.Or(kinds[rule], WaitOther)
 }

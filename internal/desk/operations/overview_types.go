@@ -36,7 +36,8 @@ type NowWork struct {
 	Part
 
 	Chains []WorkingChain `json:"chains"`
-	// Running counts all chains that run, also those that wait. If there are more than Asked, some are missing in Work and Waits.
+	// Running counts all chains that run, also those that wait. If there are more than Asked, some are missing in Work
+	// and Waits.
 	Running int `json:"running"`
 	// Asked counts the chains that were asked.
 	Asked int `json:"asked"`
@@ -70,7 +71,8 @@ type WorkingSession struct {
 	SessionID string          `json:"session_id"`
 	Tier      escalation.Tier `json:"tier"`
 	Model     string          `json:"model"`
-	// Purpose is the task of the session, and Phase the phase of a plan on which it works; both are empty for a tier's usual work.
+	// Purpose is the task of the session, and Phase the phase of a plan on which it works; both are empty for a tier's
+	// usual work.
 	Purpose   escalation.Purpose `json:"purpose,omitempty"`
 	Phase     string             `json:"phase,omitempty"`
 	StartedAt time.Time          `json:"started_at"`
@@ -128,8 +130,8 @@ type WaitingChain struct {
 	Reason string `json:"reason"`
 	// Since is the beginning of the wait; zero if unknown.
 	Since time.Time `json:"since,omitzero"`
-	// Until is the end of a gate, of a cooldown or of the pause before the next attempt. For the kinds service and budget it is
-	// the time at which the chain asks again. It is zero if nobody knows.
+	// Until is the end of a gate, of a cooldown or of the pause before the next attempt. For the kinds service and
+	// budget it is the time at which the chain asks again. It is zero if nobody knows.
 	Until time.Time `json:"until,omitzero"`
 	// Holders are the locks of other chains because of which the chain waits. Only the kind service has them.
 	Holders []ServiceHolder `json:"holders,omitempty"`
@@ -158,15 +160,15 @@ type NowDay struct { //nolint:recvcheck // templates call SpentText on a value
 	From time.Time `json:"from"`
 	// ResetsAt is the time at which the next day's budget begins.
 	ResetsAt time.Time `json:"resets_at"`
-	// SpentUSD is the cost of the sessions that started on this day and have ended, in US dollars. A session of unknown cost
-	// counts with its reservation.
+	// SpentUSD is the cost of the sessions that started on this day and have ended, in US dollars. A session of unknown
+	// cost counts with its reservation.
 	SpentUSD float64 `json:"spent_usd"`
 	// Estimated reports whether a part of SpentUSD is an estimate.
 	Estimated bool `json:"estimated,omitempty"`
 	// ReservedUSD is the sum of the budgets of the day's running sessions, in US dollars.
 	ReservedUSD float64 `json:"reserved_usd"`
-	// BudgetUSD is the day's budget by the settings of this program, in US dollars; 0 sets no cap. Workers may have other
-	// settings.
+	// BudgetUSD is the day's budget by the settings of this program, in US dollars; 0 sets no cap. Workers may have
+	// other settings.
 	BudgetUSD float64 `json:"budget_usd"`
 	// LeftUSD is what new sessions can get, in US dollars; 0 without a budget.
 	LeftUSD float64 `json:"left_usd"`

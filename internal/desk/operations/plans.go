@@ -23,8 +23,8 @@ type Plans struct{ *backend }
 // PlanStart describes a workflow to start.
 type PlanStart struct {
 	Task escalation.PlanTask
-	// ID is the workflow ID. If it is empty, the ID is derived from the task, the repository and the file, so that no plan is
-	// worked on twice at the same time.
+	// ID is the workflow ID. If it is empty, the ID is derived from the task, the repository and the file, so that no
+	// plan is worked on twice at the same time.
 	ID    string
 	Input workflows.PlanInput
 }
@@ -33,7 +33,8 @@ type PlanStart struct {
 func (s PlanStart) Check() error {
 	switch {
 	case s.Task != escalation.PlanReviewed && s.Task != escalation.PlanRun:
-		return invalidField("task", "is %q; it must be %s or %s", line(string(s.Task), 60), escalation.PlanReviewed, escalation.PlanRun)
+		return invalidField("task", "is %q; it must be %s or %s", line(string(s.Task), 60), escalation.PlanReviewed,
+			escalation.PlanRun)
 	case s.Task == escalation.PlanReviewed && len(s.Input.Phases) > 0:
 		return Invalid(errors.New("a review is of the whole plan: phases are for carrying it out"))
 	case s.ID != "":
@@ -55,8 +56,8 @@ func (s PlanStart) workflowType() string {
 // maxPlanName limits the part of a default ID that names the file, in bytes.
 const maxPlanName = 60
 
-// workflowID returns the chosen ID, or the default one. Workers accept a repository by its path or by the last element, so only
-// the last element counts.
+// workflowID returns the chosen ID, or the default one. Workers accept a repository by its path or by the last element,
+// so only the last element counts.
 func (s PlanStart) workflowID() string {
 	if s.ID != "" {
 		return s.ID
@@ -94,8 +95,8 @@ type PlanStarted struct {
 	Warning string `json:"warning,omitempty"`
 }
 
-// Start starts a workflow, and waits a moment for the phases that it finds. The error is KindInvalid if the ID, the input or the plan is
-// wrong, and KindConflict if a workflow with this ID runs already.
+// Start starts a workflow, and waits a moment for the phases that it finds. The error is KindInvalid if the ID, the
+// input or the plan is wrong, and KindConflict if a workflow with this ID runs already.
 func (p Plans) Start(ctx context.Context, s PlanStart) (PlanStarted, error) {
 	if err := s.Check(); err != nil {
 		return PlanStarted{}, err
@@ -107,7 +108,8 @@ func (p Plans) Start(ctx context.Context, s PlanStart) (PlanStarted, error) {
 	id := s.workflowID()
 	run, err := connection.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: id, TaskQueue: cfg.Worker.TaskQueue, WorkflowExecutionErrorWhenAlreadyStarted: true,
-		StaticSummary: line(fmt.Sprintf("%s of %s", s.Task, s.Input.File), 200), Memo: map[string]any{planMemo: s.Input.File},
+		StaticSummary: line(fmt.Sprintf("%s of %s", s.Task, s.Input.File), 200),
+		Memo:          map[string]any{planMemo: s.Input.File},
 	}, s.workflowType(), s.Input)
 	if _, runs := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); runs {
 		return PlanStarted{}, withKind(KindConflict, s.alreadyRuns(id))
@@ -125,8 +127,8 @@ func (p Plans) Start(ctx context.Context, s PlanStart) (PlanStarted, error) {
 // planPatience limits how long a start waits for the phases of a plan, and planPause is the time between two looks.
 const planPatience, planPause = 5 * time.Second, 100 * time.Millisecond
 
-// awaitPlan returns what a workflow has found in its plan; nil if no worker answers in time. If the workflow has refused the plan, the
-// error says why.
+// awaitPlan returns what a workflow has found in its plan; nil if no worker answers in time. If the workflow has
+// refused the plan, the error says why.
 func awaitPlan(ctx context.Context, c client.Client, run client.WorkflowRun) (*escalation.PlanState, error) {
 	ctx, cancel := context.WithTimeout(ctx, planPatience)
 	defer cancel()
@@ -202,7 +204,8 @@ func PhaseProgress(plan *escalation.PlanState, phase escalation.PlanPhase) strin
 	return string(phase.Status) + " (" + strings.ReplaceAll(plan.State, "_", " ") + ")"
 }
 
-// PhaseFixes says how many of a phase's findings were fixed, and what the reviews cost for each; empty if there was none.
+// PhaseFixes says how many of a phase's findings were fixed, and what the reviews cost for each; empty if there was
+// none.
 func PhaseFixes(phase escalation.PlanPhase) (fixed, cost string) {
 	if phase.Found == 0 {
 		return "", ""

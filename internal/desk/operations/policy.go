@@ -36,8 +36,8 @@ func (p Policy) Explain(tier escalation.Tier) (guard.Explanation, error) {
 	return policy.Explain(int(tier)), nil
 }
 
-// Try returns what the guard decides on a call of an agent that works in the directory dir; empty for the configured one.
-// Paths, links and programs are looked up on this host. The error is KindInvalid if the call is incomplete.
+// Try returns what the guard decides on a call of an agent that works in the directory dir; empty for the configured
+// one. Paths, links and programs are looked up on this host. The error is KindInvalid if the call is incomplete.
 func (p Policy) Try(call Call, dir string) (Decision, error) {
 	call, err := call.Complete()
 	if err != nil {
@@ -55,7 +55,8 @@ func (p Policy) Try(call Call, dir string) (Decision, error) {
 	return Decision{call, got.Verdict(), got.Allowed, got.Rule, got.AtRun, got.Reason, actions}, nil
 }
 
-// Checker decides on calls with the configured policy. It assumes that the calls come from an agent that works at Place.
+// Checker decides on calls with the configured policy. It assumes that the calls come from an agent that works at
+// Place.
 type Checker struct {
 	Config config.Config
 	Policy *guard.Policy
@@ -63,8 +64,8 @@ type Checker struct {
 	Place  guard.Place
 }
 
-// Checker loads the configured policy. The argument dir is the directory in which the agent works; if it is empty, this is the
-// configured directory.
+// Checker loads the configured policy. The argument dir is the directory in which the agent works; if it is empty, this
+// is the configured directory.
 func (p Policy) Checker(dir string) (Checker, error) {
 	cfg, err := p.config()
 	if err != nil {
@@ -155,7 +156,8 @@ type Decision struct {
 
 	Verdict guard.Verdict `json:"verdict"`
 	Allowed bool          `json:"allowed"`
-	// Rule is the rule that decides. AtRun says what decides on the rest while the command runs; empty if nothing is left.
+	// Rule is the rule that decides. AtRun says what decides on the rest while the command runs; empty if nothing is
+	// left.
 	Rule  string `json:"rule"`
 	AtRun string `json:"at_run,omitempty"`
 	// Reason explains a denial in a sentence.

@@ -16,9 +16,11 @@ import (
 // Actor is the person who has something done.
 type Actor struct {
 	Name string
-	// Verified reports that the person has logged in under this name. Without it, the name is only what the client says.
+	// Verified reports that the person has logged in under this name. Without it, the name is only what the client
+	// says.
 	Verified bool
-	// May returns an error if the person may not have a proposal carried out; nil if the person may have all of them carried out.
+	// May returns an error if the person may not have a proposal carried out; nil if the person may have all of them
+	// carried out.
 	May func(escalation.Proposal) error
 }
 
@@ -29,9 +31,9 @@ const (
 	settleTimeout = 15 * time.Second
 )
 
-// Confirm carries out a proposal of a turn, in the name of the person who confirms it, and returns a sentence that says what
-// was done. The number of the proposal counts from 1. The error is KindConflict if somebody has confirmed the proposal
-// before, or if what it is about has changed since the reply; then nothing was done.
+// Confirm carries out a proposal of a turn, in the name of the person who confirms it, and returns a sentence that says
+// what was done. The number of the proposal counts from 1. The error is KindConflict if somebody has confirmed the
+// proposal before, or if what it is about has changed since the reply; then nothing was done.
 func (c Conversations) Confirm(ctx context.Context, name string, turn, number int, actor Actor) (string, error) {
 	if err := escalation.CheckActor(actor.Name); err != nil {
 		return "", Invalid(err)
@@ -78,7 +80,8 @@ func (c Conversations) Confirm(ctx context.Context, name string, turn, number in
 		return "", err
 	}
 	result, err := c.carryOut(ctx, record, number, actor)
-	// If this fails, the confirmation stays without a result, and cannot be repeated: what it was about may have been done.
+	// If this fails, the confirmation stays without a result, and cannot be repeated: what it was about may have been
+	// done.
 	ctx, cancel = context.WithTimeout(lasting, settleTimeout)
 	defer cancel()
 	return result, errors.Join(err, records.SettleConfirmation(ctx, record.ConversationID, turn, number, result))
@@ -89,7 +92,8 @@ func confirmedBefore(record escalation.TalkTurn, number int) error {
 	text := fmt.Sprintf("proposal %d of turn %d was confirmed before", number, record.Turn)
 	at := slices.IndexFunc(record.Confirmed, func(c escalation.Confirmation) bool { return c.Proposal == number })
 	if at >= 0 {
-		text = fmt.Sprintf("%s, by %s: %s", text, line(record.Confirmed[at].Actor, 200), line(record.Confirmed[at].Result, 300))
+		text = fmt.Sprintf("%s, by %s: %s", text, line(record.Confirmed[at].Actor, 200),
+			line(record.Confirmed[at].Result, 300))
 	}
 	return withKind(KindConflict, errors.New(text))
 }
@@ -99,9 +103,11 @@ func changedSince(format string, args ...any) error {
 	return withKind(KindConflict, fmt.Errorf(format, args...))
 }
 
-// checkUnchanged returns an error if what the proposal is about has changed since its session was told of it. The session may have looked
-// later; what it saw then is recorded nowhere.
-func (c Conversations) checkUnchanged(ctx context.Context, record escalation.TalkTurn, proposal escalation.Proposal) error {
+// checkUnchanged returns an error if what the proposal is about has changed since its session was told of it. The
+// session may have looked later; what it saw then is recorded nowhere.
+func (c Conversations) checkUnchanged(
+	ctx context.Context, record escalation.TalkTurn, proposal escalation.Proposal,
+) error {
 	seen := record.SeenAt
 	if seen.IsZero() {
 		seen = record.ReceivedAt
@@ -157,9 +163,11 @@ func chainSince(seen time.Time, now Snapshot, proposal escalation.Proposal) erro
 func gateSince(seen time.Time, id string, openedAt time.Time, proposal escalation.Proposal) error {
 	switch {
 	case id != proposal.GateID:
-		return changedSince("chain %s waits at another gate by now, %s: look at it first", printableID(proposal.ChainID), line(id, 100))
+		return changedSince("chain %s waits at another gate by now, %s: look at it first",
+			printableID(proposal.ChainID), line(id, 100))
 	case openedAt.After(seen):
-		return changedSince("%s of chain %s has opened since: look at it first", line(id, 100), printableID(proposal.ChainID))
+		return changedSince("%s of chain %s has opened since: look at it first", line(id, 100),
+			printableID(proposal.ChainID))
 	}
 	return nil
 }
@@ -176,7 +184,9 @@ func incidentSince(seen time.Time, incident escalation.Incident) error {
 }
 
 // carryOut does what a proposal says.
-func (c Conversations) carryOut(ctx context.Context, record escalation.TalkTurn, number int, actor Actor) (string, error) {
+func (c Conversations) carryOut(
+	ctx context.Context, record escalation.TalkTurn, number int, actor Actor,
+) (string, error) {
 	proposal := record.Proposals[number-1]
 	switch proposal.Kind {
 	case escalation.ProposeChain:
@@ -194,9 +204,11 @@ func (c Conversations) carryOut(ctx context.Context, record escalation.TalkTurn,
 		return outcomeOf(err, "asked chain %s for %s", printableID(proposal.ChainID), proposal.ToTier)
 	case escalation.ProposeAnswer:
 		resolution, err := Gates(c).Answer(ctx, proposal.ChainID, escalation.GateAnswer{
-			GateID: proposal.GateID, Action: proposal.Action, Guidance: proposal.Guidance, Actor: actor.Name, Verified: actor.Verified,
+			GateID: proposal.GateID, Action: proposal.Action, Guidance: proposal.Guidance, Actor: actor.Name,
+			Verified: actor.Verified,
 		})
-		return outcomeOf(err, "answered %s with %s: %s", line(proposal.GateID, 100), proposal.Action, line(resolution.Next, 300))
+		return outcomeOf(err, "answered %s with %s: %s", line(proposal.GateID, 100), proposal.Action,
+			line(resolution.Next, 300))
 	case escalation.ProposeClose:
 		_, err := Incidents(c).Close(ctx, proposal.IncidentID, store.IncidentClosing{
 			Actor: actor.Name, Verified: actor.Verified, Reason: proposal.Reason,

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/chaintest"
 )
 
-// TestProposalsAreComparedWithWhatWasSeen changes what a proposal is about after the session was told of it. The session may run for minutes
-// more: only what it was told counts.
+// TestProposalsAreComparedWithWhatWasSeen changes what a proposal is about after the session was told of it. The
+// session may run for minutes more: only what it was told counts.
 func TestProposalsAreComparedWithWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	seen := chaintest.Noon

@@ -74,7 +74,8 @@ func ExplainQueryError(ctx context.Context, c client.Client, patience time.Durat
 	case refused:
 		return err
 	default:
-		return fmt.Errorf("no worker answered within %s; is one running on task queue %s?", patience, chain.GetTaskQueue())
+		return fmt.Errorf("no worker answered within %s; is one running on task queue %s?", patience,
+			chain.GetTaskQueue())
 	}
 }
 
@@ -92,7 +93,8 @@ func RootCause(err error) error {
 	if !ok {
 		return err
 	}
-	if _, reason, found := strings.Cut(application.Message(), undecoded); found && strings.HasPrefix(application.Message(), undecodable) {
+	if _, reason, found := strings.Cut(application.Message(), undecoded); found &&
+		strings.HasPrefix(application.Message(), undecodable) {
 		reason, _, _ = strings.Cut(reason, ", function name")
 		return fmt.Errorf("its input is not valid JSON: %s", reason)
 	}

@@ -65,7 +65,8 @@ func (b *backend) settled(ctx context.Context, chain escalation.Chain) escalatio
 	if err != nil {
 		return chain
 	}
-	chain.Sessions, chain.Earlier, chain.CostUSD, chain.Wait = recorded.Sessions, recorded.Earlier, recorded.CostUSD, nil
+	chain.Sessions, chain.Earlier, chain.CostUSD, chain.Wait = recorded.Sessions, recorded.Earlier, recorded.CostUSD,
+		nil
 	return chain
 }
 

@@ -49,7 +49,8 @@ func TestCallsElsewhere(t *testing.T) {
 	require.Nil(t, broken.recordedCalls(t.Context(), "chain-42"))
 }
 
-// TestRecordsOfAnotherNamespace asks for chains while the records belong to another namespace, or nobody can tell whose they are.
+// TestRecordsOfAnotherNamespace asks for chains while the records belong to another namespace, or nobody can tell whose
+// they are.
 func TestRecordsOfAnotherNamespace(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "")

@@ -106,8 +106,8 @@ func (s Schedules) Resume(ctx context.Context, id, note string) error {
 	})
 }
 
-// Trigger starts a cycle now, also of a paused schedule. The overlap policy says what happens if a cycle still runs; empty
-// means that of the schedule.
+// Trigger starts a cycle now, also of a paused schedule. The overlap policy says what happens if a cycle still runs;
+// empty means that of the schedule.
 func (s Schedules) Trigger(ctx context.Context, id, overlap string) error {
 	options := client.ScheduleTriggerOptions{}
 	if overlap != "" {
@@ -140,13 +140,15 @@ func (s Schedules) change(ctx context.Context, id string, change func(client.Sch
 // ScheduleError converts Temporal's error about a schedule to an error for people.
 func ScheduleError(id string, err error) error {
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
-		return withKind(KindNotFound, fmt.Errorf("there is no schedule %s; `claudeops schedule list` shows those that are", id))
+		return withKind(KindNotFound, fmt.Errorf("there is no schedule %s; `claudeops schedule list` shows those "+
+			"that are", id))
 	}
 	if invalid, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok {
 		return Invalid(fmt.Errorf("schedule %s: Temporal refuses it: %s", id, line(invalid.Message, 300)))
 	}
 	if errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
-		return withKind(KindConflict, fmt.Errorf("schedule %s exists already: choose another ID, or delete it first", id))
+		return withKind(KindConflict, fmt.Errorf("schedule %s exists already: choose another ID, or delete it first",
+			id))
 	}
 	return fmt.Errorf("schedule %s: %w", id, err)
 }
@@ -162,8 +164,8 @@ func scheduleOf(entry *client.ScheduleListEntry) Schedule {
 	return row
 }
 
-// upcoming returns the times of the next cycles, without the second ones of intervals that start once. For a paused schedule it returns
-// none, although Temporal computes such times.
+// upcoming returns the times of the next cycles, without the second ones of intervals that start once. For a paused
+// schedule it returns none, although Temporal computes such times.
 func upcoming(times []time.Time, spec *client.ScheduleSpec, paused bool) []time.Time {
 	next := []time.Time{}
 	for _, at := range times {
@@ -209,8 +211,8 @@ func DescribeSchedule(id string, described *client.ScheduleDescription, data con
 	return detail
 }
 
-// ScheduleInput returns the input of the schedule's chains; nil if the input is not JSON. Schedules of other programs can
-// have such an input.
+// ScheduleInput returns the input of the schedule's chains; nil if the input is not JSON. Schedules of other programs
+// can have such an input.
 func ScheduleInput(action client.ScheduleAction, data converter.DataConverter) json.RawMessage {
 	started, ok := action.(*client.ScheduleWorkflowAction)
 	if !ok || len(started.Args) == 0 {
@@ -238,7 +240,8 @@ func actorOf(input json.RawMessage) string {
 const (
 	// OnceSkipped is the comment of calendars that make up for times that the clocks skip or repeat.
 	OnceSkipped = "once, when the clocks skip a time"
-	// OnceRepeated is the least length of intervals that do so. Each starts once, because it is longer than anything lasts.
+	// OnceRepeated is the least length of intervals that do so. Each starts once, because it is longer than anything
+	// lasts.
 	OnceRepeated = 50 * 365 * 24 * time.Hour
 )
 

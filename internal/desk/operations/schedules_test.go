@@ -8,7 +8,8 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// TestUpcoming checks that a start which makes up for a change of the clocks is shown once, and is not one of the schedule's times.
+// TestUpcoming checks that a start which makes up for a change of the clocks is shown once, and is not one of the
+// schedule's times.
 func TestUpcoming(t *testing.T) {
 	t.Parallel()
 	first := time.Date(2027, 11, 7, 5, 30, 1, 0, time.UTC)

@@ -20,18 +20,20 @@ type Service struct {
 	Name string `json:"name"`
 	// Listed reports whether the services file has the service. If not, only the records name it.
 	Listed bool `json:"listed"`
-	// Criticality, Owner and DependsOn are those of the services file. NeededBy lists the services that depend on this one.
+	// Criticality, Owner and DependsOn are those of the services file. NeededBy lists the services that depend on this
+	// one.
 	Criticality escalation.Criticality `json:"criticality,omitempty"`
 	Owner       string                 `json:"owner,omitempty"`
 	DependsOn   []string               `json:"depends_on"`
 	NeededBy    []string               `json:"needed_by"`
-	// Restarts and Redeployments say how much of the limits is used, and when the next repair is free. The limits are those of
-	// this program's settings. Workers may have others.
+	// Restarts and Redeployments say how much of the limits is used, and when the next repair is free. The limits are
+	// those of this program's settings. Workers may have others.
 	Restarts      escalation.Use `json:"restarts"`
 	Redeployments escalation.Use `json:"redeployments"`
 	// HeldBy is the chain that repairs the service now, or holds all services; nil if none does.
 	HeldBy *ServiceHolder `json:"held_by,omitempty"`
-	// OpenIncidents counts the open incidents of the service. Severity is that of the most severe one; empty if there is none.
+	// OpenIncidents counts the open incidents of the service. Severity is that of the most severe one; empty if there
+	// is none.
 	OpenIncidents int                 `json:"open_incidents"`
 	Severity      escalation.Severity `json:"severity,omitempty"`
 	// LastAction is the latest restart or redeployment; nil if the records have none.
@@ -68,8 +70,8 @@ type ServiceDetail struct {
 	Service
 
 	Aliases []string `json:"aliases"`
-	// Look and LookFile tell how to look at the service. Runbook and RunbookFile tell how to repair it, or where that is
-	// written. The files are paths on the workers' hosts.
+	// Look and LookFile tell how to look at the service. Runbook and RunbookFile tell how to repair it, or where that
+	// is written. The files are paths on the workers' hosts.
 	Look        string `json:"look,omitempty"`
 	LookFile    string `json:"look_file,omitempty"`
 	Runbook     string `json:"runbook,omitempty"`
@@ -77,7 +79,8 @@ type ServiceDetail struct {
 	// Actions lists the latest actions, latest first, at most 100. More reports whether there are others.
 	Actions []ServiceAction `json:"actions"`
 	More    bool            `json:"more,omitempty"`
-	// Incidents lists the open incidents, and those that were resolved in the last 30 days, the most urgent first, at most 200.
+	// Incidents lists the open incidents, and those that were resolved in the last 30 days, the most urgent first, at
+	// most 200.
 	Incidents []Incident `json:"incidents"`
 }
 
@@ -109,8 +112,8 @@ func (s Services) List(ctx context.Context) (ServiceList, error) {
 	return known.list(), nil
 }
 
-// Get returns the service with this name or alias. The error is KindNotFound if neither the services file nor the records know
-// it.
+// Get returns the service with this name or alias. The error is KindNotFound if neither the services file nor the
+// records know it.
 func (s Services) Get(ctx context.Context, name string) (ServiceDetail, error) {
 	known, err := s.read(ctx)
 	if err != nil {
@@ -120,10 +123,14 @@ func (s Services) Get(ctx context.Context, name string) (ServiceDetail, error) {
 	canonical := known.catalog.Canonical(name)
 	at := slices.IndexFunc(known.names(), func(one string) bool { return escalation.SameService(one, canonical) })
 	if at < 0 {
-		return ServiceDetail{}, withKind(KindNotFound, fmt.Errorf("there is no service %q in the services file or in the records of "+
-			"the last 30 days", line(name, escalation.MaxServiceName)))
+		return ServiceDetail{}, withKind(KindNotFound,
+			fmt.Errorf("there is no service %q in the services file or in the records of "+
+				"the last 30 days", line(name, escalation.MaxServiceName)))
 	}
-	detail := ServiceDetail{Service: list.Services[at], Aliases: []string{}, Actions: []ServiceAction{}, Incidents: []Incident{}}
+	detail := ServiceDetail{
+		Service: list.Services[at], Aliases: []string{}, Actions: []ServiceAction{},
+		Incidents: []Incident{},
+	}
 	detail.describe(known.described[escalation.ServiceKey(canonical)])
 	if err := s.addActions(ctx, known.records, canonical, &detail); err != nil {
 		return ServiceDetail{}, err
@@ -133,7 +140,9 @@ func (s Services) Get(ctx context.Context, name string) (ServiceDetail, error) {
 }
 
 // addServiceIncidents adds the open incidents of the service with these names, and those that were resolved last.
-func (s Services) addServiceIncidents(ctx context.Context, records *store.Store, names []string, detail *ServiceDetail) error {
+func (s Services) addServiceIncidents(
+	ctx context.Context, records *store.Store, names []string, detail *ServiceDetail,
+) error {
 	open, err := records.OpenIncidents(ctx, store.OpenFilter{Services: names, Limit: maxNowIncidents})
 	if err != nil {
 		return err
@@ -170,8 +179,9 @@ func (s Services) addActions(ctx context.Context, records *store.Store, name str
 // action returns an action with its secrets masked.
 func (b *backend) action(action store.ServiceAction) ServiceAction {
 	return ServiceAction{
-		Service: b.mask.Text(action.Service), Kind: action.Kind, At: action.At, ChainID: action.ChainID, Session: action.Session,
-		SessionID: action.SessionID, Tier: action.Tier, Model: action.Model, Call: action.Call, Succeeded: action.Succeeded,
+		Service: b.mask.Text(action.Service), Kind: action.Kind, At: action.At, ChainID: action.ChainID,
+		Session: action.Session, SessionID: action.SessionID, Tier: action.Tier, Model: action.Model,
+		Call: action.Call, Succeeded: action.Succeeded,
 	}
 }
 
@@ -180,7 +190,8 @@ func (b *backend) holder(lock store.ServiceLock) ServiceHolder {
 	return ServiceHolder{Service: b.mask.Text(lock.Service), ChainID: lock.ChainID, Since: lock.Since}
 }
 
-// knownServices is what the services file and the records know of services. The keys of maps are those of canonical names.
+// knownServices is what the services file and the records know of services. The keys of maps are those of canonical
+// names.
 type knownServices struct {
 	*backend
 
@@ -236,8 +247,11 @@ func (s Services) read(ctx context.Context) (*knownServices, error) {
 	return known, nil
 }
 
-// recentActions returns the actions within the window of the limits, and the latest ones of each service before, the latest first.
-func recentActions(ctx context.Context, records *store.Store, now time.Time, window time.Duration) ([]store.ServiceAction, error) {
+// recentActions returns the actions within the window of the limits, and the latest ones of each service before, the
+// latest first.
+func recentActions(
+	ctx context.Context, records *store.Store, now time.Time, window time.Duration,
+) ([]store.ServiceAction, error) {
 	begin := now.Add(-window)
 	actions, err := records.ActionsSince(ctx, begin)
 	if err != nil {
@@ -290,8 +304,8 @@ func (k *knownServices) addIncidents(counts []store.OpenCount) []string {
 	return names
 }
 
-// addActions takes over the latest action on each service, and returns all actions under canonical names. The latest action
-// must come first.
+// addActions takes over the latest action on each service, and returns all actions under canonical names. The latest
+// action must come first.
 func (k *knownServices) addActions(actions []store.ServiceAction) []escalation.LedgerEntry {
 	k.last = map[string]store.ServiceAction{}
 	entries := make([]escalation.LedgerEntry, len(actions))
@@ -310,7 +324,10 @@ func (k *knownServices) addActions(actions []store.ServiceAction) []escalation.L
 func (k *knownServices) addOthers(names []string) {
 	others := k.catalog.CanonicalAll(names)
 	others = slices.DeleteFunc(others, func(name string) bool { return name == "" || k.catalog.Known(name) })
-	slices.SortFunc(others, func(a, b string) int { return strings.Compare(escalation.ServiceKey(a), escalation.ServiceKey(b)) })
+	slices.SortFunc(others, func(a, b string) int {
+		return strings.Compare(escalation.ServiceKey(a),
+			escalation.ServiceKey(b))
+	})
 	k.others = others[:min(len(others), maxOtherServices)]
 }
 
@@ -347,7 +364,8 @@ func (k *knownServices) service(name string) Service {
 	described, listed := k.described[key]
 	service := Service{
 		Name: k.mask.Text(name), Listed: listed, Criticality: described.Criticality, Owner: described.Owner,
-		DependsOn: append([]string{}, described.DependsOn...), NeededBy: append([]string{}, k.neededBy[key]...), // [] in JSON
+		// [] in JSON
+		DependsOn: append([]string{}, described.DependsOn...), NeededBy: append([]string{}, k.neededBy[key]...),
 		Restarts: k.states[key].Restarts, Redeployments: k.states[key].Redeployments,
 		HeldBy: cmp.Or(k.heldBy(key), k.heldBy("")),
 	}

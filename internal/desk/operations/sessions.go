@@ -18,8 +18,8 @@ type Sessions struct{ *backend }
 // SessionDetail is a session, with all that is recorded about it. Texts of agents are masked.
 type SessionDetail struct {
 	Session escalation.Session `json:"session"`
-	// Parent is the session whose context this one continues; nil if there is none. Children are those that continue this one, at
-	// most 1,000.
+	// Parent is the session whose context this one continues; nil if there is none. Children are those that continue
+	// this one, at most 1,000.
 	Parent   *SessionRef  `json:"parent,omitempty"`
 	Children []SessionRef `json:"children"`
 	// Calls lists the decisions on the session's calls: first the denied ones, then the others, each in order.
@@ -64,8 +64,8 @@ type PastAttempt struct {
 	At time.Time `json:"at"`
 	// Why says in a sentence why the attempt ended, or why there was another one.
 	Why string `json:"why"`
-	// CostUSD is the cost of a report that another one has replaced after a reset, in US dollars; 0 for other attempts, whose
-	// cost is part of the session's.
+	// CostUSD is the cost of a report that another one has replaced after a reset, in US dollars; 0 for other attempts,
+	// whose cost is part of the session's.
 	CostUSD float64 `json:"cost_usd,omitempty"`
 }
 
@@ -83,7 +83,10 @@ func (s Sessions) Get(ctx context.Context, number int64) (SessionDetail, error) 
 	if err != nil {
 		return SessionDetail{}, unknownSession(number, err)
 	}
-	detail := SessionDetail{Session: found.Session, Events: found.Events, Attempts: attemptsOf(found), Children: []SessionRef{}}
+	detail := SessionDetail{
+		Session: found.Session, Events: found.Events, Attempts: attemptsOf(found),
+		Children: []SessionRef{},
+	}
 	if found.Parent != nil {
 		parent := refOf(*found.Parent)
 		detail.Parent = &parent
@@ -151,13 +154,13 @@ func masked[T any](b *backend, value T) (clean T, err error) {
 func refOf(session escalation.Session) SessionRef {
 	return SessionRef{
 		Number: session.ID, ChainID: session.ChainID, Tier: session.Tier, Model: session.Model, Status: session.Status,
-		Continuity: session.Continuity, Reason: session.ContinuityReason, CostUSD: session.CostUSD, CostEstimated: session.CostEstimated,
-		Purpose: session.Purpose, Phase: session.Phase,
+		Continuity: session.Continuity, Reason: session.ContinuityReason, CostUSD: session.CostUSD,
+		CostEstimated: session.CostEstimated, Purpose: session.Purpose, Phase: session.Phase,
 	}
 }
 
-// attemptsOf lists what is known of the attempts at a session: the reports that were replaced, the events that say that it was
-// begun again, and its own end if that was no verdict.
+// attemptsOf lists what is known of the attempts at a session: the reports that were replaced, the events that say that
+// it was begun again, and its own end if that was no verdict.
 func attemptsOf(found store.SessionDetail) []PastAttempt {
 	attempts := []PastAttempt{} // an empty list is [] in JSON
 	for _, replaced := range found.Replaced {
@@ -173,7 +176,10 @@ func attemptsOf(found store.SessionDetail) []PastAttempt {
 		}
 	}
 	if session := found.Session; session.Error != "" {
-		attempts = append(attempts, PastAttempt{At: session.EndedAt, Why: fmt.Sprintf("%s: %s", session.Status, session.Error)})
+		attempts = append(attempts, PastAttempt{
+			At:  session.EndedAt,
+			Why: fmt.Sprintf("%s: %s", session.Status, session.Error),
+		})
 	}
 	slices.SortStableFunc(attempts, func(a, b PastAttempt) int { return a.At.Compare(b.At) })
 	return attempts

@@ -24,8 +24,8 @@ type Started struct {
 	RunID   string `json:"run_id"`
 }
 
-// Start starts a chain with the given ID. If the ID is empty, Start makes a new ID. The error is KindInvalid if the ID or the
-// input is wrong, and KindConflict if a chain with this ID runs already.
+// Start starts a chain with the given ID. If the ID is empty, Start makes a new ID. The error is KindInvalid if the ID
+// or the input is wrong, and KindConflict if a chain with this ID runs already.
 func (c Chains) Start(ctx context.Context, id string, input workflows.ChainInput) (Started, error) {
 	if id != "" {
 		if err := CheckChainID(id); err != nil {
@@ -47,7 +47,9 @@ func (c Chains) Start(ctx context.Context, id string, input workflows.ChainInput
 }
 
 // Start starts a chain on a task queue. If the ID is empty, Start makes a new ID.
-func Start(ctx context.Context, c client.Client, queue, id string, input workflows.ChainInput) (client.WorkflowRun, error) {
+func Start(
+	ctx context.Context, c client.Client, queue, id string, input workflows.ChainInput,
+) (client.WorkflowRun, error) {
 	if id == "" {
 		id = NewChainID(time.Now())
 	}
@@ -77,7 +79,8 @@ var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$`)
 // idProblem says what an ID must be.
 const idProblem = "must begin with a letter or digit and consist of at most 200 letters, digits and . _ : -"
 
-// CheckID validates an ID that a person has chosen. The argument what is the name of the ID in the error, such as "schedule ID".
+// CheckID validates an ID that a person has chosen. The argument what is the name of the ID in the error, such as
+// "schedule ID".
 func CheckID(what, id string) error {
 	if !idPattern.MatchString(id) {
 		return Invalid(fmt.Errorf("%s %q %s", what, id, idProblem))

@@ -37,8 +37,8 @@ func (k StartKey) check() error {
 	return nil
 }
 
-// chainID returns the ID of the chain that the key starts. It is derived from the key, so that Temporal holds the promise of
-// StartOnce: over restarts, and for several servers.
+// chainID returns the ID of the chain that the key starts. It is derived from the key, so that Temporal holds the
+// promise of StartOnce: over restarts, and for several servers.
 func (k StartKey) chainID() string {
 	return "chain-key-" + strings.ToLower(digest(k.Person, k.Key)[:26])
 }
@@ -53,9 +53,11 @@ func digest(parts ...string) string {
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])
 }
 
-// StartOnce starts a chain, unless the key has started it before. Then it returns that chain and false. The promise lasts as
-// long as Temporal remembers the chain. The error is KindConflict if the key was used for another input.
-func (c Chains) StartOnce(ctx context.Context, key StartKey, input workflows.ChainInput) (_ Started, fresh bool, err error) {
+// StartOnce starts a chain, unless the key has started it before. Then it returns that chain and false. The promise
+// lasts as long as Temporal remembers the chain. The error is KindConflict if the key was used for another input.
+func (c Chains) StartOnce(
+	ctx context.Context, key StartKey, input workflows.ChainInput,
+) (_ Started, fresh bool, err error) {
 	if err := key.check(); err != nil {
 		return Started{}, false, err
 	}

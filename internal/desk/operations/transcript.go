@@ -37,8 +37,9 @@ type ModelUse struct {
 	// Messages counts the model's messages: one for each call of the API.
 	Messages int                   `json:"messages"`
 	Tokens   escalation.TokenUsage `json:"tokens"`
-	// CostUSD is the model's part of the session's cost, in US dollars. Several models share that cost in proportion to the list prices of
-	// their tokens. It is 0 while the session runs, and if the list lacks the price of one of several models.
+	// CostUSD is the model's part of the session's cost, in US dollars. Several models share that cost in proportion to
+	// the list prices of their tokens. It is 0 while the session runs, and if the list lacks the price of one of
+	// several models.
 	CostUSD float64 `json:"cost_usd"`
 }
 
@@ -217,7 +218,8 @@ func messageOf(message claude.TranscriptMessage, number int) Message {
 	for i, block := range message.Blocks {
 		switch {
 		case i == maxMessageBlocks:
-			texts = append(texts, fmt.Sprintf("[%s more are left out]", plaintext.Count(len(message.Blocks)-i, "block")))
+			texts = append(texts, fmt.Sprintf("[%s more are left out]",
+				plaintext.Count(len(message.Blocks)-i, "block")))
 			shown.Text, shown.OmittedBytes = beginning(strings.Join(texts, "\n\n"))
 			return shown
 		case block.Text != nil:
@@ -247,7 +249,8 @@ func callInput(call claude.TranscriptCall) string {
 	return string(call.Input)
 }
 
-// beginning returns the beginning of a text with the margin for redaction, and how many bytes of the text are not shown.
+// beginning returns the beginning of a text with the margin for redaction, and how many bytes of the text are not
+// shown.
 func beginning(text string) (begin string, omitted int) {
 	omitted = max(0, len(text)-maxMessageText)
 	return strings.Clone(text[:min(len(text), maxMessageText+redactionMargin)]), omitted

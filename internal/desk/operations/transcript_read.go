@@ -22,8 +22,8 @@ import (
 // conversationTimeout limits the time for reading a conversation from the archive.
 const conversationTimeout = 20 * time.Second
 
-// transcript returns what a session has added to its conversation. The argument parent is the session that it continues;
-// nil if there is none.
+// transcript returns what a session has added to its conversation. The argument parent is the session that it
+// continues; nil if there is none.
 func (b *backend) transcript(ctx context.Context, session escalation.Session, parent *escalation.Session) Transcript {
 	ctx, cancel := context.WithTimeout(ctx, conversationTimeout)
 	defer cancel()
@@ -54,26 +54,29 @@ func (b *backend) readTranscript(
 	}
 	defer reader.close()
 	if parent != nil && session.Continuity == escalation.ContinuityResume && parent.SessionID != session.SessionID {
-		_, err := reader.read(ctx, parent.SessionID, func(message claude.TranscriptMessage) { shown.inherits(message.UUID) })
+		_, err := reader.read(ctx, parent.SessionID,
+			func(message claude.TranscriptMessage) { shown.inherits(message.UUID) })
 		if err != nil {
 			// A fork keeps the times of the messages that it takes over.
 			shown.inheritsBefore(session.StartedAt)
-			shown.Problem = "The conversation of the parent cannot be read. What was inherited is told by the times of messages."
+			shown.Problem = "The conversation of the parent cannot be read. What was inherited is told by the times " +
+				"of messages."
 		}
 	}
 	shown.Unreadable, err = reader.read(ctx, session.SessionID, shown.add)
 	return err
 }
 
-// transcriptReader reads conversations in a directory of its own, and changes neither the worker's copies nor the archive.
+// transcriptReader reads conversations in a directory of its own, and changes neither the worker's copies nor the
+// archive.
 type transcriptReader struct {
 	config  config.Config
 	archive *transcripts.Archive
 	dir     string
 }
 
-// readingPrefix begins the names of the directories in which conversations are read. They are below the state directory,
-// which no agent can read.
+// readingPrefix begins the names of the directories in which conversations are read. They are below the state
+// directory, which no agent can read.
 const readingPrefix = ".reading-"
 
 func newTranscriptReader(cfg config.Config, archive *transcripts.Archive) (*transcriptReader, error) {
@@ -100,9 +103,11 @@ func removeLeftovers(dir string) {
 
 func (r *transcriptReader) close() { _ = os.RemoveAll(r.dir) } // it only wastes space
 
-// read calls the function each with every message of a conversation, in its newest copy: that of this host, or that of the
-// archive. It returns how many lines cannot be read.
-func (r *transcriptReader) read(ctx context.Context, sessionID string, each func(claude.TranscriptMessage)) (unreadable int, err error) {
+// read calls the function each with every message of a conversation, in its newest copy: that of this host, or that of
+// the archive. It returns how many lines cannot be read.
+func (r *transcriptReader) read(
+	ctx context.Context, sessionID string, each func(claude.TranscriptMessage),
+) (unreadable int, err error) {
 	if _, err := uuid.Parse(sessionID); err != nil {
 		return 0, errors.New("the session has no conversation that could be archived")
 	}
@@ -128,8 +133,8 @@ func (r *transcriptReader) read(ctx context.Context, sessionID string, each func
 	return claude.ReadMessages(reading{ctx, file}, each)
 }
 
-// link makes the file at path available at another path of the same disk, if it exists. The worker never writes into the
-// file: it replaces it.
+// link makes the file at path available at another path of the same disk, if it exists. The worker never writes into
+// the file: it replaces it.
 func link(path, as string) error {
 	err := os.Link(path, as)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -54,7 +54,8 @@ func TestWaitsFor(t *testing.T) {
 	}
 }
 
-// TestNewsOfAChain checks when a chain counts as silent: not while an agent works, a person is asked, or something changes.
+// TestNewsOfAChain checks when a chain counts as silent: not while an agent works, a person is asked, or something
+// changes.
 func TestNewsOfAChain(t *testing.T) {
 	t.Parallel()
 	before := time.Now().Add(-time.Hour)

@@ -21,7 +21,8 @@ func SessionCost(session *escalation.Session) string {
 	}
 }
 
-// SessionTask names the purpose of a session, and the phase of a plan on which it works; empty for the usual work of its tier.
+// SessionTask names the purpose of a session, and the phase of a plan on which it works; empty for the usual work of
+// its tier.
 func SessionTask(session *escalation.Session) string {
 	return taskOf(session.Purpose, session.Phase)
 }
@@ -74,12 +75,14 @@ func AnswerMeaning(action escalation.GateAction, gate escalation.Gate) string {
 		return fmt.Sprintf("fix: %s starts over in a new session", gate.NextRunner())
 	case escalation.GateOverride:
 		if gate.Commit != "" {
-			return "override: " + gate.Next(escalation.GateClosing{Action: action}) + "; the incident stays open, and looks leave it"
+			return "override: " + gate.Next(escalation.GateClosing{Action: action}) +
+				"; the incident stays open, and looks leave it"
 		}
 		return "override: accept the state; the incident stays open, and looks leave it"
 	case escalation.GateAbort:
 		if gate.Commit != "" {
-			return "abort: " + gate.Next(escalation.GateClosing{Action: action}) + "; the incident stays open, and a look may repair it"
+			return "abort: " + gate.Next(escalation.GateClosing{Action: action}) +
+				"; the incident stays open, and a look may repair it"
 		}
 		return "abort: end the chain; the incident stays open, and a look may repair it"
 	case escalation.GateRecheck: // people cannot choose this action
@@ -121,8 +124,8 @@ func GateSubject(gate escalation.Gate) string {
 	return GatePlace(gate) + " of " + line(gate.Plan, 200)
 }
 
-// CallSubject returns the most informative field of a call's input. If the input has no known field, CallSubject returns
-// the whole input.
+// CallSubject returns the most informative field of a call's input. If the input has no known field, CallSubject
+// returns the whole input.
 func CallSubject(input string) string {
 	var fields map[string]any
 	if json.Unmarshal([]byte(input), &fields) == nil {

@@ -22,8 +22,8 @@ func TestSessionCost(t *testing.T) {
 	}
 }
 
-// TestContextNamesAMissingSandbox checks that the context shows a missing sandbox, but only if the session should have had
-// one.
+// TestContextNamesAMissingSandbox checks that the context shows a missing sandbox, but only if the session should have
+// had one.
 func TestContextNamesAMissingSandbox(t *testing.T) {
 	t.Parallel()
 	for sandbox, named := range map[string]bool{

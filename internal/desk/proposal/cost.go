@@ -7,8 +7,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/claude"
 )
 
-// The assumptions about a look at a machine with a dozen services that finds nothing wrong. Each turn reads what came before from the
-// cache and adds to it.
+// The assumptions about a look at a machine with a dozen services that finds nothing wrong. Each turn reads what came
+// before from the cache and adds to it.
 const (
 	lookTurns   = 12
 	firstTokens = 20_000 // the CLI's own prompt, what the tier may do, the services
@@ -31,8 +31,8 @@ func RecordedLook(usd float64, looks int) Look {
 	return Look{usd, fmt.Sprintf("the average of %d looks that found nothing wrong", looks)}
 }
 
-// EstimatedLook returns the cost of a look by list prices. If the price of the model is unknown, the cost is budgetUSD, the limit of one
-// look.
+// EstimatedLook returns the cost of a look by list prices. If the price of the model is unknown, the cost is budgetUSD,
+// the limit of one look.
 func EstimatedLook(model string, budgetUSD float64) Look {
 	read := 0
 	for turn := 1; turn < lookTurns; turn++ {
@@ -44,7 +44,8 @@ func EstimatedLook(model string, budgetUSD float64) Look {
 	if !known {
 		return Look{budgetUSD, fmt.Sprintf("its whole budget, because no price of %s is known", model)}
 	}
-	return Look{usd, fmt.Sprintf("an estimate: %d turns at the list price of %s; your first looks will tell", lookTurns, name)}
+	return Look{usd, fmt.Sprintf("an estimate: %d turns at the list price of %s; your first looks will tell",
+		lookTurns, name)}
 }
 
 // Month says what a month of looks costs, and what it can cost at most. A day's budget of 0 is no limit.

@@ -16,7 +16,8 @@ const (
 	maxDescription, maxListed = 1_500, 25
 )
 
-// word matches names that cannot be taken for a sentence. The description is part of every prompt, and names come from others.
+// word matches names that cannot be taken for a sentence. The description is part of every prompt, and names come from
+// others.
 var word = regexp.MustCompile(`^[A-Za-z0-9/_.][A-Za-z0-9/_.@:+-]*$`)
 
 // Describe describes a machine for agents, on one line.

@@ -33,7 +33,8 @@ version: 1
 extends: default
 `
 
-// ReadGrants returns the grants that this package has written into a policy, and the directories of projects that are the operator's own.
+// ReadGrants returns the grants that this package has written into a policy, and the directories of projects that are
+// the operator's own.
 func ReadGrants(text string) (grants Grants, own []string) {
 	var policy struct {
 		Projects []string `yaml:"projects"`
@@ -87,7 +88,8 @@ func (g Grants) entries() (all []entry) {
 				"home of their own: put a key and a config for them into home/.ssh of\n" +
 				"the directory CLAUDEOPS_CLAUDE_CONFIG_DIR.\n" +
 				"Risk: no sandbox holds there. Let the key open an account of few rights.",
-			`ssh: {tier: 1, flags: "-T -n -q -o=/BatchMode=yes/", args: '/` + strings.Join(hosts, "|") + `/ THERE_SCRIPT', style: posix}`,
+			`ssh: {tier: 1, flags: "-T -n -q -o=/BatchMode=yes/", args: '/` + strings.Join(hosts, "|") +
+				`/ THERE_SCRIPT', style: posix}`,
 		})
 	}
 	if g.Sudo {
@@ -147,10 +149,12 @@ func checkPolicy(path, text string, want Grants) error {
 	for _, one := range want.entries() {
 		lines = append(lines, one.section+":", one.text("  "))
 	}
-	return fmt.Errorf("%s cannot be changed by this program: add the grants yourself, or select none:\n%s", path, strings.Join(lines, "\n"))
+	return fmt.Errorf("%s cannot be changed by this program: add the grants yourself, or select none:\n%s", path,
+		strings.Join(lines, "\n"))
 }
 
-// extends reports whether a policy extends the built-in one. A full copy is the operator's own, and has no entries of ours.
+// extends reports whether a policy extends the built-in one. A full copy is the operator's own, and has no entries of
+// ours.
 func extends(text string) bool {
 	var policy struct {
 		Extends string `yaml:"extends"`
@@ -239,7 +243,8 @@ func (e entry) end(lines []string, head int) int {
 	end := head + 1
 	for i := head + 1; i < len(lines); i++ {
 		line := lines[i]
-		if line != "" && !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "-") && !strings.HasPrefix(line, "#") {
+		if line != "" && !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "-") &&
+			!strings.HasPrefix(line, "#") {
 			break
 		}
 		if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") {

@@ -1,8 +1,9 @@
-// Package proposal makes the first settings of an installation from what package discover has found and what the operator wants, and
-// changes those that are there. It computes all changes first (Plan), so that they can be shown before Write makes them.
+// Package proposal makes the first settings of an installation from what package discover has found and what the
+// operator wants, and changes those that are there. It computes all changes first (Plan), so that they can be shown
+// before Write makes them.
 //
-// The files belong to the operator. A change touches only the values and entries that `claudeops init` has written, or adds lines; all
-// other lines stay as they are. Everything that it adds has a comment.
+// The files belong to the operator. A change touches only the values and entries that `claudeops init` has written, or
+// adds lines; all other lines stay as they are. Everything that it adds has a comment.
 package proposal
 
 import (
@@ -68,12 +69,14 @@ func Plan(files Files, answers Answers) ([]Change, error) {
 	settings := answers.settings()
 	if services.There() {
 		settings = append(settings, envfile.Setting{
-			Name: "CLAUDEOPS_SERVICES_FILE", Value: files.Services, Comment: "Your services, for you to complete (docs/services.md).",
+			Name: "CLAUDEOPS_SERVICES_FILE", Value: files.Services,
+			Comment: "Your services, for you to complete (docs/services.md).",
 		})
 	}
 	if policy.There() {
 		settings = append(settings, envfile.Setting{
-			Name: "CLAUDEOPS_POLICY_FILE", Value: files.Policy, Comment: "What agents may do beside the built-in policy (docs/policy.md).",
+			Name: "CLAUDEOPS_POLICY_FILE", Value: files.Policy,
+			Comment: "What agents may do beside the built-in policy (docs/policy.md).",
 		})
 	}
 	env, err := planEnv(files.Env, settings)
@@ -121,7 +124,8 @@ func (a Answers) settings() []envfile.Setting {
 	}
 	if a.APIKey != "" {
 		set("ANTHROPIC_API_KEY", a.APIKey,
-			"The key of the model's API. The supervisor keeps it: each session of an\nagent gets a key of its own in its place.")
+			"The key of the model's API. The supervisor keeps it: each session of an\nagent gets a key of its own in "+
+				"its place.")
 	}
 	if a.APIAddress != "" {
 		set("ANTHROPIC_BASE_URL", a.APIAddress, "The address of the model's API, to which the key belongs.")
@@ -135,10 +139,13 @@ func (a Answers) settings() []envfile.Setting {
 	set("CLAUDEOPS_ENVIRONMENT", a.Environment, "What runs here. It is part of every prompt, so write no credentials.")
 	set("CLAUDEOPS_MAX_TIER", strconv.Itoa(int(a.MaxTier)),
 		"Highest tier that may run: 1 looks, 2 makes safe repairs, 3 makes all repairs.")
-	set("CLAUDEOPS_DAY_BUDGET_USD", dollars(a.DayBudgetUSD), "Most that all agents spend in a day (UTC), in US dollars; 0: no cap.")
-	set("CLAUDEOPS_CHAIN_BUDGET_USD", dollars(a.ChainBudgetUSD), "Most that one chain spends, from look to repair; 0: no cap.")
+	set("CLAUDEOPS_DAY_BUDGET_USD", dollars(a.DayBudgetUSD),
+		"Most that all agents spend in a day (UTC), in US dollars; 0: no cap.")
+	set("CLAUDEOPS_CHAIN_BUDGET_USD", dollars(a.ChainBudgetUSD),
+		"Most that one chain spends, from look to repair; 0: no cap.")
 	set("CLAUDEOPS_NOTIFY_URLS", a.NotifyURLs,
-		"Where people are told, such as ntfy://ntfy.sh/your-topic\n(docs/notifications.md). Try it: claudeops notify test")
+		"Where people are told, such as ntfy://ntfy.sh/your-topic\n(docs/notifications.md). Try it: claudeops notify "+
+			"test")
 	return settings
 }
 

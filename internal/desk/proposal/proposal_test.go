@@ -244,7 +244,8 @@ func TestPlanRefusals(t *testing.T) {
 	}
 }
 
-// TestHostileNames plans with names that somebody else has chosen. Files stay valid, and no name becomes anything but a value.
+// TestHostileNames plans with names that somebody else has chosen. Files stay valid, and no name becomes anything but a
+// value.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -280,7 +281,8 @@ func TestHostileNames(t *testing.T) {
 	})
 }
 
-// TestInitGrants holds calls against the policy that is written. What it grants is allowed, and what lies beside it is denied.
+// TestInitGrants holds calls against the policy that is written. What it grants is allowed, and what lies beside it is
+// denied.
 func TestInitGrants(t *testing.T) {
 	t.Parallel()
 	srv, err := filepath.EvalSymlinks(t.TempDir())

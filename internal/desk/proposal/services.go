@@ -23,11 +23,12 @@ type Service struct {
 	Look, Origin string
 }
 
-// serviceName matches the names that engines and systemd accept. No other name is proposed, because agents read the file.
+// serviceName matches the names that engines and systemd accept. No other name is proposed, because agents read the
+// file.
 var serviceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.@:-]{0,99}$`)
 
-// Services proposes a service for each container and for each unit of the machine's own. A service of a Compose project gets the name
-// that it has there, if no other project uses that name, too.
+// Services proposes a service for each container and for each unit of the machine's own. A service of a Compose project
+// gets the name that it has there, if no other project uses that name, too.
 func Services(machine discover.Machine) (services []Service) {
 	times := map[string]int{}
 	for _, container := range machine.Containers {
@@ -118,7 +119,8 @@ func planServices(path string, add []Service) (Change, error) {
 	change.New += strings.Join(entries, "\n")
 	catalog, err := config.ParseServices([]byte(change.New), filepath.Dir(path))
 	if err != nil || len(Unknown(add, catalog)) > 0 {
-		return change, fmt.Errorf("%s cannot be extended by this program: add the services yourself, or select none:\n%s",
+		return change, fmt.Errorf("%s cannot be extended by this program: add the services yourself, or select "+
+			"none:\n%s",
 			path, strings.Join(entries, "\n"))
 	}
 	return change, nil
@@ -131,11 +133,13 @@ func (s Service) entry(indent string) string {
 	if s.Alias != "" && s.Alias != s.Name {
 		fmt.Fprintf(&b, "%s  aliases: [%s]\n", indent, yamlText(s.Alias))
 	}
-	fmt.Fprintf(&b, "%s  look: %s\n%[1]s  criticality: normal # low, normal, high or critical\n", indent, yamlText(s.Look))
+	fmt.Fprintf(&b, "%s  look: %s\n%[1]s  criticality: normal # low, normal, high or critical\n", indent,
+		yamlText(s.Look))
 	return b.String()
 }
 
-// unquoted matches texts that YAML reads as themselves. It leaves out short words, because some are numbers or truth values.
+// unquoted matches texts that YAML reads as themselves. It leaves out short words, because some are numbers or truth
+// values.
 var unquoted = regexp.MustCompile(`^[a-z][a-z-]{5,}$`)
 
 // yamlText returns a text as a scalar in YAML. A string of JSON is one.

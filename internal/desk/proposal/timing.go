@@ -20,8 +20,8 @@ const shortest = 5 * time.Minute
 type Timing struct {
 	// Every is the time from one look to the next.
 	Every time.Duration
-	// From and To limit the looks to hours of the day: From is the hour of the first one, and To the hour at which they end, both from
-	// 0 to 23. If they are equal, there is no limit.
+	// From and To limit the looks to hours of the day: From is the hour of the first one, and To the hour at which they
+	// end, both from 0 to 23. If they are equal, there is no limit.
 	From, To int
 	// Zone is the time zone of the hours, such as Europe/Berlin; empty for UTC.
 	Zone string

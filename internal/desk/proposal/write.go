@@ -62,8 +62,8 @@ func (e *WriteError) Error() string {
 // Unwrap returns the cause.
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// Write makes the changes, one file after the other. Each file is replaced as a whole: after a failure, a crash or a full disk it has
-// its old or its new content. A failure is a *WriteError.
+// Write makes the changes, one file after the other. Each file is replaced as a whole: after a failure, a crash or a
+// full disk it has its old or its new content. A failure is a *WriteError.
 func Write(changes []Change) error {
 	var written []string
 	for _, change := range changes {

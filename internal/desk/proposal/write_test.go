@@ -16,7 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/desk/proposal"
 )
 
-// TestWriteFails writes where the second file cannot be written. The first has its new content, and the second its old one.
+// TestWriteFails writes where the second file cannot be written. The first has its new content, and the second its old
+// one.
 func TestWriteFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -69,7 +70,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// writeForEver writes files in turn until it fails. In a directory called full, only 200 bytes of a file can be written.
+// writeForEver writes files in turn until it fails. In a directory called full, only 200 bytes of a file can be
+// written.
 func writeForEver(dir string) error {
 	files := filesIn(filepath.Join(dir, "settings"))
 	if filepath.Base(dir) == "full" {

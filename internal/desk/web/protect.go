@@ -21,10 +21,10 @@ const (
 	firstPage  = "GET /{$}"
 )
 
-// contentPolicy permits pages nothing but files and requests of this server. There are no inline scripts and styles, so that
-// none can be smuggled in.
-const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
-	"connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+// contentPolicy permits pages nothing but files and requests of this server. There are no inline scripts and styles, so
+// that none can be smuggled in.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src " +
+	"'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // protect wraps the routes with what holds for every request.
 func (s *Server) protect(routes http.Handler) (http.Handler, error) {
@@ -67,7 +67,8 @@ func (s *Server) knownHostsOnly(next http.Handler) http.Handler {
 		own := slices.ContainsFunc(s.options.Hosts, func(own string) bool { return strings.EqualFold(own, host) })
 		if !own && r.URL.Path != healthPath {
 			s.fail(w, r, http.StatusMisdirectedRequest,
-				errors.New("this server does not answer to that host name: set CLAUDEOPS_WEB_URL to the address by which people reach it"))
+				errors.New("this server does not answer to that host name: set CLAUDEOPS_WEB_URL to the address by "+
+					"which people reach it"))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -88,8 +89,8 @@ func (s *Server) limitBody(next http.Handler) http.Handler {
 	})
 }
 
-// timedBody is a body that must arrive within bodyTimeout. The deadline ends with the body, because one that passes while the
-// handler works would cancel the handler's context.
+// timedBody is a body that must arrive within bodyTimeout. The deadline ends with the body, because one that passes
+// while the handler works would cancel the handler's context.
 type timedBody struct {
 	io.ReadCloser
 
@@ -124,8 +125,10 @@ func (s *Server) survive(next http.Handler) http.Handler {
 				panic(reason)
 			default:
 				s.options.Logger.Error("a request failed by a defect of the program", slog.String("method", r.Method),
-					slog.String("path", r.URL.Path), slog.Any("panic", reason), slog.String("stack", string(debug.Stack())))
-				s.fail(w, r, http.StatusInternalServerError, errors.New("something in the server is broken; its log says what"))
+					slog.String("path", r.URL.Path), slog.Any("panic", reason),
+					slog.String("stack", string(debug.Stack())))
+				s.fail(w, r, http.StatusInternalServerError,
+					errors.New("something in the server is broken; its log says what"))
 			}
 		}()
 		next.ServeHTTP(w, r)
@@ -139,10 +142,12 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, known bool) {
 	case known && r.Method == http.MethodGet && r.URL.Path == "/" && person.May(access.Talk) && s.has(talkPage):
 		http.Redirect(w, r, "/talk", http.StatusSeeOther) // the only page for a person who may only talk
 	case known:
-		s.fail(w, r, http.StatusForbidden, errors.New("your role does not permit this; ask the operator for a token with another role"))
+		s.fail(w, r, http.StatusForbidden,
+			errors.New("your role does not permit this; ask the operator for a token with another role"))
 	case access.IsForPrograms(r):
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		s.fail(w, r, http.StatusUnauthorized, errors.New("log in first: send a token in the header Authorization: Bearer TOKEN"))
+		s.fail(w, r, http.StatusUnauthorized,
+			errors.New("log in first: send a token in the header Authorization: Bearer TOKEN"))
 	default:
 		s.options.Access.AskToLogIn(w, r)
 	}

@@ -1,5 +1,5 @@
-// Package web is the HTTP server for people and programs: it puts the API, the pages and the event streams together, and
-// keeps everybody out who may not use them. It decides nothing about chains; internal/desk/operations does.
+// Package web is the HTTP server for people and programs: it puts the API, the pages and the event streams together,
+// and keeps everybody out who may not use them. It decides nothing about chains; internal/desk/operations does.
 package web
 
 import (
@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// headerTimeout limits the time in which a client must send a request's header, and idleTimeout the time for which a
-	// connection waits for the next request. Requests themselves have no limit, because streams last.
+	// headerTimeout limits the time in which a client must send a request's header, and idleTimeout the time for which
+	// a connection waits for the next request. Requests themselves have no limit, because streams last.
 	headerTimeout, idleTimeout = 10 * time.Second, 2 * time.Minute
 	// bodyTimeout limits the time in which a client must send a request's body.
 	bodyTimeout = 30 * time.Second
@@ -27,8 +27,8 @@ const (
 	maxHeader = 32 << 10
 	// defaultBody limits a request's body, in bytes. A request for a chain has at most 100,000 bytes.
 	defaultBody = 256 << 10
-	// maxCompletionBody limits a request for a chat completion, in bytes. It has the whole history of the chat, with its pictures, which
-	// are left out while it is read.
+	// maxCompletionBody limits a request for a chat completion, in bytes. It has the whole history of the chat, with
+	// its pictures, which are left out while it is read.
 	maxCompletionBody = 64 << 20
 	// stopTimeout limits how long a stopping server waits for running requests.
 	stopTimeout = 5 * time.Second
@@ -46,8 +46,8 @@ type Options struct {
 	Access *access.Access
 	// Parts are the API, the pages, and what else the server has.
 	Parts []Part
-	// Hosts are the names by which the server may be called, without a port. If a page on the internet makes its own name
-	// resolve to this server's address, the browser would treat that page and this server as one site.
+	// Hosts are the names by which the server may be called, without a port. If a page on the internet makes its own
+	// name resolve to this server's address, the browser would treat that page and this server as one site.
 	Hosts []string
 	// Origins are the addresses by which browsers reach the server if a proxy changes the name in the header Host.
 	Origins []string
@@ -113,8 +113,8 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	server := &http.Server{
-		Handler: s.admittedOnly(s.handler), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		BaseContext: func(net.Listener) context.Context { return serving },
+		Handler: s.admittedOnly(s.handler), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeader, BaseContext: func(net.Listener) context.Context { return serving },
 		ConnContext: s.withAdmission,
 		ErrorLog:    slog.NewLogLogger(s.options.Logger.Handler(), slog.LevelDebug),
 	}
@@ -144,11 +144,12 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// admissionKey is the context key of a func() error. That function returns the result of Options.Admit for the connection.
+// admissionKey is the context key of a func() error. That function returns the result of Options.Admit for the
+// connection.
 type admissionKey struct{}
 
-// withAdmission stores the result of Admit in the context of a connection's requests. It calls Admit at the first request, so
-// that accepting connections does not wait.
+// withAdmission stores the result of Admit in the context of a connection's requests. It calls Admit at the first
+// request, so that accepting connections does not wait.
 func (s *Server) withAdmission(ctx context.Context, conn net.Conn) context.Context {
 	if s.options.Admit == nil {
 		return ctx

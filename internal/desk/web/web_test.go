@@ -118,8 +118,8 @@ func sample() Part {
 	})
 }
 
-// TestEveryRouteNeedsItsRole walks the routes: none but the public ones answers without a login, with a token of a lower
-// role, or with one of another kind.
+// TestEveryRouteNeedsItsRole walks the routes: none but the public ones answers without a login, with a token of a
+// lower role, or with one of another kind.
 func TestEveryRouteNeedsItsRole(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, sample())
@@ -260,8 +260,8 @@ func TestOtherSitesAreRefused(t *testing.T) {
 	}
 }
 
-// TestLinkFromAnotherSite opens a link in a page of another site. The browser omits the cookie from that request, and sends
-// it when the page reloads itself.
+// TestLinkFromAnotherSite opens a link in a page of another site. The browser omits the cookie from that request, and
+// sends it when the page reloads itself.
 func TestLinkFromAnotherSite(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, sample())

@@ -1,8 +1,9 @@
-// Package calendar computes with days. It is the only package that does: a day of a time zone can have 23 or 25 hours, can
-// begin at 01:00 because the clocks skip midnight, and can be missing altogether.
+// Package calendar computes with days. It is the only package that does: a day of a time zone can have 23 or 25 hours,
+// can begin at 01:00 because the clocks skip midnight, and can be missing altogether.
 //
-// A Date has no zone and no time of day, so the next date always is another one, and every loop over dates ends. A date becomes
-// a stretch of time by Begin and End. The days of a zone neither overlap nor leave a gap: a day ends when the next one begins.
+// A Date has no zone and no time of day, so the next date always is another one, and every loop over dates ends. A date
+// becomes a stretch of time by Begin and End. The days of a zone neither overlap nor leave a gap: a day ends when the
+// next one begins.
 package calendar
 
 import (
@@ -11,7 +12,8 @@ import (
 	"time"
 )
 
-// Date is a day of the Gregorian calendar. It counts the days since 1970-01-01, so dates are compared and subtracted as numbers.
+// Date is a day of the Gregorian calendar. It counts the days since 1970-01-01, so dates are compared and subtracted as
+// numbers.
 type Date int64
 
 const (
@@ -23,7 +25,8 @@ const (
 	stride = farthest / 2
 )
 
-// Parse accepts the dates from Earliest to Latest. Their times are not the zero time, and can be written as JSON in every zone.
+// Parse accepts the dates from Earliest to Latest. Their times are not the zero time, and can be written as JSON in
+// every zone.
 const (
 	Earliest Date = 0         // 1970-01-01
 	Latest   Date = 2_932_531 // 9998-12-31
@@ -32,8 +35,8 @@ const (
 // Of returns the day that t belongs to, in the zone of t.
 func Of(t time.Time) Date {
 	shown := label(t)
-	// When clocks are set back shortly after midnight, a date is shown, and then the date before once more. The day begins when its
-	// date stays.
+	// When clocks are set back shortly after midnight, a date is shown, and then the date before once more. The day
+	// begins when its date stays.
 	for t.Before(shown.Begin(t.Location())) {
 		shown--
 	}
@@ -61,8 +64,8 @@ func (d Date) String() string { return d.midnight().Format(time.DateOnly) }
 // midnight returns the begin of the date in UTC.
 func (d Date) midnight() time.Time { return time.Unix(int64(d)*secondsOfDay, 0).UTC() }
 
-// Begin returns the first instant of the day in a zone. A day whose midnight is skipped begins where the clocks continue. A day
-// that a zone skips begins, and ends, with the next one.
+// Begin returns the first instant of the day in a zone. A day whose midnight is skipped begins where the clocks
+// continue. A day that a zone skips begins, and ends, with the next one.
 func (d Date) Begin(zone *time.Location) time.Time {
 	earliest, latest := d.midnight().Add(-farthest), d.midnight().Add(farthest)
 	// Go back through the stretches of time with one offset, to the last one that the date before has a part of.
@@ -85,8 +88,9 @@ func offset(at time.Time, zone *time.Location) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// lastChange returns the last whole second before end at which the offset of a zone changed, not before earliest. It looks at the
-// offset only, because time.Time.ZoneBounds returns an end in the past on December 31 of leap years, in zones with a rule (Go 1.26).
+// lastChange returns the last whole second before end at which the offset of a zone changed, not before earliest. It
+// looks at the offset only, because time.Time.ZoneBounds returns an end in the past on December 31 of leap years, in
+// zones with a rule (Go 1.26).
 func lastChange(earliest, end time.Time, zone *time.Location) time.Time {
 	own := offset(end.Add(-1), zone)
 	same := end // the offset is the same since
@@ -111,8 +115,8 @@ func lastChange(earliest, end time.Time, zone *time.Location) time.Time {
 // End returns the instant at which the day ends in a zone: the begin of the next day.
 func (d Date) End(zone *time.Location) time.Time { return (d + 1).Begin(zone) }
 
-// Days returns the days that have a part of the time from one instant until before another one, in their order. A date that the
-// zone skips has none. The zone is that of from.
+// Days returns the days that have a part of the time from one instant until before another one, in their order. A date
+// that the zone skips has none. The zone is that of from.
 func Days(from, to time.Time) iter.Seq[Date] {
 	zone := from.Location()
 	return func(yield func(Date) bool) {
@@ -141,10 +145,11 @@ func Zone(t time.Time) string {
 
 // Change is a change of the clocks.
 type Change struct {
-	// At is the first instant after the change, in the zone. From is the time of day that clocks showed next without the change: its
-	// zone is UTC. If clocks are set ahead, it is the first time of day that is left out.
+	// At is the first instant after the change, in the zone. From is the time of day that clocks showed next without
+	// the change: its zone is UTC. If clocks are set ahead, it is the first time of day that is left out.
 	At, From time.Time
-	// By is how far the clocks are set ahead. If they are set back, it is negative, and the time before At is shown a second time.
+	// By is how far the clocks are set ahead. If they are set back, it is negative, and the time before At is shown a
+	// second time.
 	By time.Duration
 }
 

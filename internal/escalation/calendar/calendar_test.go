@@ -38,8 +38,9 @@ func load(t *testing.T, name string) *time.Location {
 	return zone
 }
 
-// TestDaysPartitionTime goes through every change of the clocks in every zone, from 1900 to 2040. Near each, the days follow
-// each other without a gap and without an overlap, and each instant belongs to one day, which is the one that clocks show.
+// TestDaysPartitionTime goes through every change of the clocks in every zone, from 1900 to 2040. Near each, the days
+// follow each other without a gap and without an overlap, and each instant belongs to one day, which is the one that
+// clocks show.
 func TestDaysPartitionTime(t *testing.T) {
 	t.Parallel()
 	const around = 3
@@ -96,7 +97,8 @@ func checkDays(t *testing.T, zone *time.Location, from, to Date) {
 	}
 }
 
-// TestDays lists the days of 34 years in every zone: each once, oldest first, and none is missing except the skipped ones.
+// TestDays lists the days of 34 years in every zone: each once, oldest first, and none is missing except the skipped
+// ones.
 func TestDays(t *testing.T) {
 	t.Parallel()
 	skipped := map[string][]string{}

@@ -8,8 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// cautions lists groups of words. A memory with a word of a group needs a person, for the reason of the group. The words are
-// many on purpose: a memory that waits for a person does no harm.
+// cautions lists groups of words. A memory with a word of a group needs a person, for the reason of the group. The
+// words are many on purpose: a memory that waits for a person does no harm.
 var cautions = []struct {
 	reason string
 	words  []string
@@ -35,9 +35,9 @@ var cautions = []struct {
 		nc ssh pipe http https ftp`)},
 }
 
-// Caution says why only a person may confirm a memory; empty if a second incident may, too. It looks for English words of
-// which at least one is needed to tell an agent that it may be less careful, and for letters of other scripts, whose words
-// it does not know. It is a net with holes: what it misses still has no permission that the guard does not grant.
+// Caution says why only a person may confirm a memory; empty if a second incident may, too. It looks for English words
+// of which at least one is needed to tell an agent that it may be less careful, and for letters of other scripts, whose
+// words it does not know. It is a net with holes: what it misses still has no permission that the guard does not grant.
 func Caution(proposal escalation.MemoryProposal) string {
 	text := proposal.Service + " " + proposal.Subject + " " + proposal.Text
 	words := Words(text)

@@ -15,8 +15,8 @@ import (
 // ErrRefused is wrapped by all errors of Check.
 var ErrRefused = errors.New("this cannot be remembered")
 
-// Check returns a proposal in the form in which it is stored: each text on one line. It refuses texts that are empty or too
-// long, and transient state (see IsTransient). Secrets must have been masked before.
+// Check returns a proposal in the form in which it is stored: each text on one line. It refuses texts that are empty or
+// too long, and transient state (see IsTransient). Secrets must have been masked before.
 func Check(proposal escalation.MemoryProposal) (escalation.MemoryProposal, error) {
 	clean := proposal
 	clean.Service, clean.Subject, clean.Text = plaintext.Compact(proposal.Service), plaintext.Compact(proposal.Subject),
@@ -32,9 +32,11 @@ func check(p escalation.MemoryProposal) error {
 	case p.Service != "" && escalation.CheckServices([]string{p.Service}) != nil:
 		return fmt.Errorf("%w: its service has more than %d characters", ErrRefused, escalation.MaxServiceName)
 	case len(Words(p.Subject)) == 0 || utf8.RuneCountInString(p.Subject) > escalation.MaxMemorySubject:
-		return fmt.Errorf("%w: its subject must have a word, and at most %d characters", ErrRefused, escalation.MaxMemorySubject)
+		return fmt.Errorf("%w: its subject must have a word, and at most %d characters", ErrRefused,
+			escalation.MaxMemorySubject)
 	case len(Words(p.Text)) == 0 || utf8.RuneCountInString(p.Text) > escalation.MaxMemoryText:
-		return fmt.Errorf("%w: its text must have a word, and at most %d characters", ErrRefused, escalation.MaxMemoryText)
+		return fmt.Errorf("%w: its text must have a word, and at most %d characters", ErrRefused,
+			escalation.MaxMemoryText)
 	case IsTransient(p.Text):
 		return fmt.Errorf("%w: its text describes a state that passes; write what still holds in a month", ErrRefused)
 	default:
@@ -58,9 +60,9 @@ var transients = []*regexp.Regexp{
 	regexp.MustCompile(`\bpid \d+\b`),
 }
 
-// IsTransient reports whether text describes a state that passes, such as "all is well" or "up for 3 days". It knows the usual
-// English words and dates. It misses states in other words and languages; the person who confirms a candidate sees those.
-// A time of day alone is no state, because "the backup runs at 03:00" stays true.
+// IsTransient reports whether text describes a state that passes, such as "all is well" or "up for 3 days". It knows
+// the usual English words and dates. It misses states in other words and languages; the person who confirms a candidate
+// sees those. A time of day alone is no state, because "the backup runs at 03:00" stays true.
 func IsTransient(text string) bool {
 	text = strings.ToLower(plaintext.Compact(text))
 	return slices.ContainsFunc(transients, func(pattern *regexp.Regexp) bool { return pattern.MatchString(text) })

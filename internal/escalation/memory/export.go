@@ -26,7 +26,8 @@ func Markdown(memories []Memory) string {
 			}
 			fmt.Fprintf(&b, "\n## %s\n\n", service)
 		}
-		fmt.Fprintf(&b, "- **%s**, %s: %s (%s, %s)\n", plaintext.ForMarkdown(one.Subject), one.Kind, plaintext.ForMarkdown(one.Text),
+		fmt.Fprintf(&b, "- **%s**, %s: %s (%s, %s)\n", plaintext.ForMarkdown(one.Subject), one.Kind,
+			plaintext.ForMarkdown(one.Text),
 			one.ID, one.Origin())
 	}
 	return b.String()

@@ -22,7 +22,10 @@ func Statuses() []Status { return []Status{StatusCandidate, StatusConfirmed, Sta
 
 // Kinds returns all kinds of memory.
 func Kinds() []escalation.MemoryKind {
-	return []escalation.MemoryKind{escalation.MemoryCorrection, escalation.MemoryDiscovery, escalation.MemoryRemediation}
+	return []escalation.MemoryKind{
+		escalation.MemoryCorrection, escalation.MemoryDiscovery,
+		escalation.MemoryRemediation,
+	}
 }
 
 // Trust says how far a memory is believed.
@@ -32,7 +35,8 @@ type Trust string
 const (
 	TrustPerson    Trust = "person"    // a person has written or confirmed it
 	TrustIncidents Trust = "incidents" // two incidents have shown the same
-	TrustOutput    Trust = "output"    // a model has proposed it, which may have read it in the output of commands, such as logs
+	// TrustOutput: a model has proposed it, which may have read it in the output of commands, such as logs
+	TrustOutput Trust = "output"
 )
 
 // trusts orders the trusts, most trusted first.
@@ -105,7 +109,8 @@ type Memory struct {
 	DecidedAt time.Time `json:"decided_at,omitzero"`
 	// Caution says why only a person may confirm the memory; empty if a second incident may, too.
 	Caution string `json:"caution,omitempty"`
-	// Revision counts what people did with the memory, from 1. Whoever decides on a memory can name the revision that they have read.
+	// Revision counts what people did with the memory, from 1. Whoever decides on a memory can name the revision that
+	// they have read.
 	Revision   int       `json:"revision"`
 	CreatedAt  time.Time `json:"created_at"`
 	Uses       int       `json:"uses"`
@@ -136,8 +141,8 @@ func (m *Memory) Settle() {
 	}
 }
 
-// apply lets one source count. While nobody has confirmed the memory, its trust is the least of its sources. A person who
-// confirms the memory answers for it, whatever is proposed later.
+// apply lets one source count. While nobody has confirmed the memory, its trust is the least of its sources. A person
+// who confirms the memory answers for it, whatever is proposed later.
 func (m *Memory) apply(source Source) {
 	if source.Act != ActProposed {
 		m.Revision++
@@ -154,8 +159,9 @@ func (m *Memory) apply(source Source) {
 	}
 }
 
-// confirmedByIncidents reports whether two chains have proposed the memory that share no incident, and when the second one
-// did. A proposal of a chain without an incident does not count: each scheduled look at one log line would be another chain.
+// confirmedByIncidents reports whether two chains have proposed the memory that share no incident, and when the second
+// one did. A proposal of a chain without an incident does not count: each scheduled look at one log line would be
+// another chain.
 func confirmedByIncidents(sources []Source) (at time.Time, confirmed bool) {
 	for i, later := range sources {
 		for _, earlier := range sources[:i] {
@@ -184,8 +190,8 @@ type Recall struct {
 	Text string
 	// Matching limits the memories to those with a word of Text.
 	Matching bool
-	// ParentSessionID is the session whose conversation the prompt continues; empty for a new conversation. Memories that this conversation
-	// has in their present form are left out.
+	// ParentSessionID is the session whose conversation the prompt continues; empty for a new conversation. Memories
+	// that this conversation has in their present form are left out.
 	ParentSessionID string
 	At              time.Time
 }

@@ -11,15 +11,18 @@ import (
 
 // Words returns the words of a text in lower case: its runs of letters and digits.
 func Words(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) &&
+			!unicode.IsDigit(r)
+	})
 }
 
 // fillers are the words by which nobody searches.
 var fillers = []string{"a", "an", "the", "it", "its", "is", "are", "that", "this"}
 
-// Fingerprint returns the form of a text in which two texts are compared. Proposals with the same kind, service and fingerprint are the
-// same memory. A single character can turn a sentence into its opposite, or a path into two. So only the case of ordinary words, the word
-// "the" and the full stop at the end make no difference.
+// Fingerprint returns the form of a text in which two texts are compared. Proposals with the same kind, service and
+// fingerprint are the same memory. A single character can turn a sentence into its opposite, or a path into two. So
+// only the case of ordinary words, the word "the" and the full stop at the end make no difference.
 func Fingerprint(text string) string {
 	text = plaintext.Compact(text)
 	text = strings.TrimRight(text, ".!")
@@ -53,11 +56,13 @@ func SearchText(proposal escalation.MemoryProposal) string {
 // maxSearchWords limits the words of a search, because a prompt can be long.
 const maxSearchWords = 60
 
-// SearchWords returns the different words of a text by which to search, at most maxSearchWords. It omits single letters.
+// SearchWords returns the different words of a text by which to search, at most maxSearchWords. It omits single
+// letters.
 func SearchWords(text string) []string {
 	var found []string
 	for _, word := range Words(text) {
-		if len(found) < maxSearchWords && len([]rune(word)) > 1 && !slices.Contains(fillers, word) && !slices.Contains(found, word) {
+		if len(found) < maxSearchWords && len([]rune(word)) > 1 && !slices.Contains(fillers, word) &&
+			!slices.Contains(found, word) {
 			found = append(found, word)
 		}
 	}

@@ -33,8 +33,8 @@ const (
 	WorkFailed     WorkStatus = "failed"      // it could not be done
 )
 
-// DecodeWork reads the structured output of an author. Errors wrap ErrInvalidVerdict and use words that the model can act
-// on.
+// DecodeWork reads the structured output of an author. Errors wrap ErrInvalidVerdict and use words that the model can
+// act on.
 func DecodeWork(raw []byte) (Work, error) {
 	return escalation.DecodeOutput(raw, maxVerdictBytes, ErrInvalidVerdict, (*Work).problems)
 }
@@ -43,7 +43,8 @@ func DecodeWork(raw []byte) (Work, error) {
 func (w Work) problems() []string {
 	var found []string
 	if !slices.Contains([]WorkStatus{WorkComplete, WorkNeedsHuman, WorkFailed}, w.Status) {
-		found = append(found, "status is \""+plaintext.Cut(string(w.Status), 60)+"\", and must be complete, needs_human or failed")
+		found = append(found, "status is \""+plaintext.Cut(string(w.Status),
+			60)+"\", and must be complete, needs_human or failed")
 	}
 	if strings.TrimSpace(w.Summary) == "" || utf8.RuneCountInString(w.Summary) > maxText {
 		found = append(found, "summary is empty or too long")

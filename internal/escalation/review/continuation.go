@@ -25,8 +25,8 @@ type Stopped struct {
 	Transcript escalation.TranscriptState
 }
 
-// StoppedAt describes the session before a gate of a loop; session is nil if none has run. The argument state is the state
-// of that session, and resume the state that follows the gate.
+// StoppedAt describes the session before a gate of a loop; session is nil if none has run. The argument state is the
+// state of that session, and resume the state that follows the gate.
 func StoppedAt(state, resume State, session *escalation.Session) Stopped {
 	if session == nil {
 		return Stopped{Resume: resume}
@@ -52,15 +52,16 @@ func (s Stopped) Gate(transcript escalation.TranscriptState) *escalation.LoopGat
 	return gate
 }
 
-// ContinuationOf returns the session that a gate of a loop offers to continue. If it offers none, ContinuationOf returns nil
-// and the reason in a sentence. The session that follows must have the same state, and so the same role: an author never
-// continues the conversation of a reviewer.
+// ContinuationOf returns the session that a gate of a loop offers to continue. If it offers none, ContinuationOf
+// returns nil and the reason in a sentence. The session that follows must have the same state, and so the same role: an
+// author never continues the conversation of a reviewer.
 func ContinuationOf(s Stopped) (*escalation.Continuation, string) {
 	switch {
 	case s.State.Role() == "":
 		return nil, "no session has run"
 	case s.State.Role() != s.Resume.Role():
-		return nil, fmt.Sprintf("the next step is %s, and the last session was that of the %s", s.Resume, s.State.Role())
+		return nil, fmt.Sprintf("the next step is %s, and the last session was that of the %s", s.Resume,
+			s.State.Role())
 	case s.State != s.Resume:
 		return nil, fmt.Sprintf("the next step is %s, and the last session was %s", s.Resume, s.State)
 	case s.Continued && !s.NeedsHuman:
@@ -85,7 +86,8 @@ func (s Stopped) lost() string {
 		return "it was stopped"
 	case escalation.SessionTranscriptLost, escalation.SessionResumeFailed:
 		return "it could not load its conversation"
-	case escalation.SessionTimedOut, escalation.SessionCompleted, escalation.SessionFailed, escalation.SessionBudgetExhausted:
+	case escalation.SessionTimedOut, escalation.SessionCompleted, escalation.SessionFailed,
+		escalation.SessionBudgetExhausted:
 	}
 	switch {
 	case s.SessionID == "":

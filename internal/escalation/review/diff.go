@@ -21,7 +21,8 @@ type File struct {
 	Deleted bool `json:"deleted,omitempty"`
 	// Special reports whether the file is, or was, a symbolic link or a submodule.
 	Special bool `json:"special,omitempty"`
-	// Listed reports that the policy's review.paths name the file for the author's tier: it may change without a person.
+	// Listed reports that the policy's review.paths name the file for the author's tier: it may change without a
+	// person.
 	Listed bool `json:"listed,omitempty"`
 	// Unread says why a reviewer cannot read the change of the file as it is; empty if it can.
 	Unread string `json:"unread,omitempty"`
@@ -92,8 +93,8 @@ func parseCount(entry string, files []File, at map[string]int) error {
 
 // Scope limits what a change may contain without a person.
 type Scope struct {
-	// Within is the directory, or the only file, in the repository that the change may touch; empty or "." for the whole
-	// repository.
+	// Within is the directory, or the only file, in the repository that the change may touch; empty or "." for the
+	// whole repository.
 	Within string `json:"within,omitempty"`
 	// Listed means that a person must look at each file that review.paths do not name.
 	Listed bool `json:"listed,omitempty"`
@@ -127,8 +128,8 @@ func Lines(files []File) int {
 // maxNamed limits the files that one reason names.
 const maxNamed = 3
 
-// ForPerson lists the reasons why a person must look at the change, one for each kind; empty if there is none. The names of files are
-// quoted, because an author chooses them.
+// ForPerson lists the reasons why a person must look at the change, one for each kind; empty if there is none. The
+// names of files are quoted, because an author chooses them.
 func (s Scope) ForPerson(files []File) []string {
 	var reasons []string
 	add := func(what string, matches func(File) bool, name func(File) string) {
@@ -172,8 +173,8 @@ const lfsPointer = "version https://git-lfs.github.com/spec/"
 // sectionHeader begins the section of a file in a patch. No line of a patch's content begins like this.
 const sectionHeader = "\ndiff --git "
 
-// Shown returns a patch as reviewers see it. The function shown gets the section of each file on its own, so that what one file contains
-// does not hide another.
+// Shown returns a patch as reviewers see it. The function shown gets the section of each file on its own, so that what
+// one file contains does not hide another.
 func Shown(patch string, shown func(string) string) string {
 	sections := strings.Split("\n"+patch, sectionHeader)
 	for i := range sections {
@@ -182,8 +183,8 @@ func Shown(patch string, shown func(string) string) string {
 	return strings.TrimPrefix(strings.Join(sections, sectionHeader), "\n")
 }
 
-// MarkUnread notes in files why a reviewer cannot read their change as it is. The patch is in git's format, with the files in the same
-// order; the function shown returns a text as reviewers see it.
+// MarkUnread notes in files why a reviewer cannot read their change as it is. The patch is in git's format, with the
+// files in the same order; the function shown returns a text as reviewers see it.
 func MarkUnread(files []File, patch string, shown func(string) string) {
 	sections := strings.Split("\n"+patch, sectionHeader)[1:]
 	for i := range files {
@@ -207,18 +208,20 @@ func MarkUnread(files []File, patch string, shown func(string) string) {
 
 // holds reports whether the change may touch a path.
 func (s Scope) holds(name string) bool {
-	return s.Within == "" || s.Within == "." || s.Within == name || strings.HasPrefix(name, strings.TrimSuffix(s.Within, "/")+"/")
+	return s.Within == "" || s.Within == "." || s.Within == name ||
+		strings.HasPrefix(name, strings.TrimSuffix(s.Within, "/")+"/")
 }
 
-// Hidden reports whether a text has something that a reader cannot see as it is, such as marks that change the direction of text, or
-// characters that end a line for some programs only. The reviewer's prompt does not contain them (see plaintext.Block), so only a person
-// can judge what they do.
+// Hidden reports whether a text has something that a reader cannot see as it is, such as marks that change the
+// direction of text, or characters that end a line for some programs only. The reviewer's prompt does not contain them
+// (see plaintext.Block), so only a person can judge what they do.
 func Hidden(text string) bool {
-	return plaintext.Block(text) != strings.ReplaceAll(text, "\r\n", "\n") || strings.ContainsFunc(text, func(r rune) bool {
-		return unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
-	})
+	return plaintext.Block(text) != strings.ReplaceAll(text, "\r\n", "\n") ||
+		strings.ContainsFunc(text, func(r rune) bool {
+			return unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+		})
 }
 
-// ChecksFile is the file at the top of a repository that lists the commands with which changes are checked, one for each
-// line. It counts as it is in the commit on which a change is based.
+// ChecksFile is the file at the top of a repository that lists the commands with which changes are checked, one for
+// each line. It counts as it is in the commit on which a change is based.
 const ChecksFile = ".claudeops-checks"

@@ -1,5 +1,5 @@
-// Package review holds the rules for changes that one agent makes, the author, and another one reviews, the reviewer. All
-// of it is pure: workflows call it.
+// Package review holds the rules for changes that one agent makes, the author, and another one reviews, the reviewer.
+// All of it is pure: workflows call it.
 //
 //   - Loop.After decides what follows each step of the loop.
 //   - ContinuationOf says whether a gate offers to continue a session of the loop.

@@ -84,14 +84,16 @@ type Limits struct {
 	Retries int `json:"retries,omitempty"`
 }
 
-// Loop is the state of a loop of author and reviewer over one change. It is a value: each method After returns the next one.
+// Loop is the state of a loop of author and reviewer over one change. It is a value: each method After returns the next
+// one.
 type Loop struct {
 	Limits Limits `json:"limits,omitzero"`
 	State  State  `json:"state"`
-	// Resume is the state that follows an answer at the gate that lets the loop continue. It is empty outside of the gate.
+	// Resume is the state that follows an answer at the gate that lets the loop continue. It is empty outside of the
+	// gate.
 	Resume State `json:"resume,omitempty"`
-	// Before is the state in which the loop was when the author got a turn that nobody had planned; empty if the turn follows its state. If
-	// the turn leaves nothing new, the loop goes on there.
+	// Before is the state in which the loop was when the author got a turn that nobody had planned; empty if the turn
+	// follows its state. If the turn leaves nothing new, the loop goes on there.
 	Before State `json:"before,omitempty"`
 	// Commit is the author's latest commit, and Reviewed the commit that was reviewed last; empty if there is none.
 	Commit   string `json:"commit,omitempty"`
@@ -108,7 +110,8 @@ type Loop struct {
 	// Fixes and Retries count the author's turns since a person decided last.
 	Fixes   int `json:"fixes,omitempty"`
 	Retries int `json:"retries,omitempty"`
-	// Least is the smallest number of open findings so far, and Stalled counts the reviews in a row that did not lower it.
+	// Least is the smallest number of open findings so far, and Stalled counts the reviews in a row that did not lower
+	// it.
 	Least   int `json:"least,omitempty"`
 	Stalled int `json:"stalled,omitempty"`
 }
@@ -119,7 +122,8 @@ type Decision struct {
 	Rule  Rule  `json:"rule"`
 	// Reason explains the decision in a sentence.
 	Reason string `json:"reason"`
-	// Notes says in one line each what became of the findings that were open before a review, and which findings do not block.
+	// Notes says in one line each what became of the findings that were open before a review, and which findings do not
+	// block.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -131,8 +135,8 @@ func NewReview(limits Limits, commit string) Loop {
 	return Loop{Limits: limits, State: StateReview, Commit: commit}
 }
 
-// Accepting returns the loop of the change that follows the one of an earlier loop. What a person has accepted there stays
-// accepted.
+// Accepting returns the loop of the change that follows the one of an earlier loop. What a person has accepted there
+// stays accepted.
 func (l Loop) Accepting(earlier Loop) Loop {
 	next := l
 	next.Accepted, next.Named = slices.Concat(earlier.Accepted, l.Accepted), earlier.Named
@@ -169,8 +173,8 @@ type Authored struct {
 	Doubts []string
 }
 
-// AfterAuthor returns the loop after an author's turn. The turn must leave a new commit that changes something. If only a
-// person may approve the change, it is reviewed first, so that the person sees the verdict.
+// AfterAuthor returns the loop after an author's turn. The turn must leave a new commit that changes something. If only
+// a person may approve the change, it is reviewed first, so that the person sees the verdict.
 func (l Loop) AfterAuthor(turn Authored) (Loop, Decision) {
 	switch {
 	case turn.Problem != "":
@@ -198,8 +202,8 @@ func (l Loop) AfterAuthor(turn Authored) (Loop, Decision) {
 	return next.to(StateQuality, RuleCommitted, "the author has committed %s", short(turn.Commit))
 }
 
-// Inspected returns the loop with the reasons why only a person may approve the change of a turn. Checks that run again can find more
-// of them: which files they run is known only then.
+// Inspected returns the loop with the reasons why only a person may approve the change of a turn. Checks that run again
+// can find more of them: which files they run is known only then.
 func (l Loop) Inspected(turn Authored) Loop {
 	next := l
 	next.ForPerson = append(turn.Scope.ForPerson(turn.Files), turn.Doubts...)
@@ -242,7 +246,8 @@ func (l Loop) Refused(reason string) (Loop, Decision) {
 	return l.ask(l.State, RuleRefused, "%s", reason)
 }
 
-// Turned returns the loop in the author's turn that follows its state: the correction of what is open or, if nothing is, further work.
+// Turned returns the loop in the author's turn that follows its state: the correction of what is open or, if nothing
+// is, further work.
 func (l Loop) Turned() Loop {
 	next := l
 	if l.State == StateGate {
@@ -258,14 +263,14 @@ func (l Loop) Turned() Loop {
 	return next
 }
 
-// Unsettled returns the loop at the gate because its change is as its latest review has left it, and nobody works on it any more. The
-// argument why is the reason of that review.
+// Unsettled returns the loop at the gate because its change is as its latest review has left it, and nobody works on it
+// any more. The argument why is the reason of that review.
 func (l Loop) Unsettled(why string) (Loop, Decision) {
 	return l.ask(l.State, RuleLimit, "nothing else is left to do, and %s is not pushed: %s", short(l.Commit), why)
 }
 
-// AfterPush returns the loop after an attempt to push the approved commit. The argument problem says why it failed; empty if
-// it did not.
+// AfterPush returns the loop after an attempt to push the approved commit. The argument problem says why it failed;
+// empty if it did not.
 func (l Loop) AfterPush(problem string) (Loop, Decision) {
 	if problem == "" {
 		return l.to(l.State, RuleReviewed, "%s is approved and pushed", short(l.Commit))
@@ -273,8 +278,8 @@ func (l Loop) AfterPush(problem string) (Loop, Decision) {
 	return l.ask(StateApproved, RuleNotPushed, "%s is approved, and could not be pushed: %s", short(l.Commit), problem)
 }
 
-// AfterGate returns the loop after a person's answer at the gate. If the loop continues, its limits apply anew. An override
-// approves the latest commit and accepts the open findings; without a commit there is nothing to approve.
+// AfterGate returns the loop after a person's answer at the gate. If the loop continues, its limits apply anew. An
+// override approves the latest commit and accepts the open findings; without a commit there is nothing to approve.
 func (l Loop) AfterGate(action escalation.GateAction) (Loop, Decision) {
 	switch action {
 	case escalation.GateContinue, escalation.GateFix:

@@ -26,7 +26,8 @@ func (l Loop) AfterReview(turn Reviewed) (Loop, Decision) {
 	case len(turn.Verdict.problems()) > 0:
 		return l.ask(StateReview, RuleNotReviewed, "the change is not reviewed: the verdict is invalid")
 	case turn.Commit == "" || turn.Commit != l.Commit:
-		return l.ask(StateReview, RuleNotReviewed, "the change is not reviewed: the review is about %s, and the commit is %s",
+		return l.ask(StateReview, RuleNotReviewed,
+			"the change is not reviewed: the review is about %s, and the commit is %s",
 			short(turn.Commit), short(l.Commit))
 	}
 	sorted := l.sort(*turn.Verdict)
@@ -40,7 +41,8 @@ func (l Loop) AfterReview(turn Reviewed) (Loop, Decision) {
 	named := len(turn.Verdict.Findings) > 0
 	accepted := named && !slices.ContainsFunc(turn.Verdict.Findings, func(f Finding) bool { return !l.accepted(f) })
 	if len(next.Open) == 0 && (status == NotReady && !accepted || status != Ready && !named) {
-		next, decision = next.ask(StateAutoFix, RuleNoFindings, "the reviewer says %s, and names no finding that blocks: %s",
+		next, decision = next.ask(StateAutoFix, RuleNoFindings,
+			"the reviewer says %s, and names no finding that blocks: %s",
 			status, plaintext.Cut(plaintext.Compact(turn.Verdict.Summary), 200))
 	} else {
 		next, decision = next.decide(sorted, l.Reviewed == "")
@@ -53,15 +55,15 @@ func (l Loop) AfterReview(turn Reviewed) (Loop, Decision) {
 type sorted struct {
 	// blocking holds the findings that are open now. Each has a number.
 	blocking []Finding
-	// takenBack holds those P0 in blocking that the reviewer no longer holds against the change, although it does not say that they are
-	// corrected.
+	// takenBack holds those P0 in blocking that the reviewer no longer holds against the change, although it does not
+	// say that they are corrected.
 	takenBack []Finding
 	// notes says in one line each what became of the findings that were open before, and which findings do not block.
 	notes []string
 }
 
-// sort returns the findings after a review by their effect. A finding that was open stays open until the reviewer answers for it. A
-// finding of the verdict is a new one, whatever it is called.
+// sort returns the findings after a review by their effect. A finding that was open stays open until the reviewer
+// answers for it. A finding of the verdict is a new one, whatever it is called.
 func (l Loop) sort(verdict Verdict) (s sorted) {
 	for _, open := range l.Open {
 		s.answer(open, verdict)
@@ -88,14 +90,18 @@ func (s *sorted) answer(open Finding, verdict Verdict) {
 	open.Reviews++
 	switch {
 	case answer == nil:
-		s.notes = append(s.notes, fmt.Sprintf("finding %d stays open: the review does not say what became of it", open.Number))
+		s.notes = append(s.notes, fmt.Sprintf("finding %d stays open: the review does not say what became of it",
+			open.Number))
 	case answer.Now == Fixed:
 		s.notes = append(s.notes, open.now("fixed", answer.Note))
 		return
-	case answer.Now == StillThere && (answer.Priority == "" || answer.Priority.blocks() || open.Action == HumanRequired):
+	case answer.Now == StillThere && (answer.Priority == "" || answer.Priority.blocks() ||
+		open.Action == HumanRequired):
 		if answer.Priority != "" && answer.Priority != open.Priority {
-			s.notes = append(s.notes, open.now("rated "+string(answer.Priority)+" in place of "+string(open.Priority), answer.Note))
-			open.Priority = min(open.Priority, answer.Priority) // a P0 stays one until it is corrected, or a person decides
+			s.notes = append(s.notes, open.now("rated "+string(answer.Priority)+" in place of "+string(open.Priority),
+				answer.Note))
+			// a P0 stays one until it is corrected, or a person decides
+			open.Priority = min(open.Priority, answer.Priority)
 		}
 		open.Note = answer.Note
 	default:
@@ -122,7 +128,8 @@ func (f Finding) now(state, note string) string {
 	return plaintext.Compact(fmt.Sprintf("%s (it was: %s)", text, f.Describe()))
 }
 
-// accepted reports whether a person has accepted this very finding: the same text and output at the same place, and no more severe.
+// accepted reports whether a person has accepted this very finding: the same text and output at the same place, and no
+// more severe.
 func (l Loop) accepted(finding Finding) bool {
 	return slices.ContainsFunc(l.Accepted, func(risk Finding) bool {
 		return risk.same(finding) && risk.Priority <= finding.Priority // P0 is the most severe
@@ -143,7 +150,8 @@ func (l Loop) decide(s sorted, first bool) (Loop, Decision) {
 	often := slices.IndexFunc(s.blocking, func(f Finding) bool { return f.Reviews >= maxSameFinding })
 	switch {
 	case len(s.takenBack) > 0:
-		return next.ask(StateAutoFix, RuleDropped, "the reviewer takes back what it does not call corrected: %s", describe(s.takenBack))
+		return next.ask(StateAutoFix, RuleDropped, "the reviewer takes back what it does not call corrected: %s",
+			describe(s.takenBack))
 	case len(needs) > 0:
 		return next.ask(StateAutoFix, RuleHumanRequired, "a person must decide: %s", describe(needs))
 	case often >= 0:

@@ -12,9 +12,9 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation/review"
 )
 
-// TestLoopProperties plays random turns, and random answers of a person at the gates, over three changes of one plan. Only an
-// override leads past a P0, past a change that only a person may approve, or to a commit that was not checked or reviewed.
-// Between two answers no sequence runs without end.
+// TestLoopProperties plays random turns, and random answers of a person at the gates, over three changes of one plan.
+// Only an override leads past a P0, past a change that only a person may approve, or to a commit that was not checked
+// or reviewed. Between two answers no sequence runs without end.
 func TestLoopProperties(t *testing.T) {
 	t.Parallel()
 	ends := map[string]int{}
@@ -43,19 +43,21 @@ type play struct {
 	random *rand.Rand
 	loop   review.Loop
 	ended  bool
-	// last is the latest verdict on this change. risks lists the findings that a person has overridden, also of earlier changes.
+	// last is the latest verdict on this change. risks lists the findings that a person has overridden, also of earlier
+	// changes.
 	last  *review.Verdict
 	risks []review.Finding
-	// open holds the findings that no review has answered for and no person has accepted, by their number. named is the latest number.
+	// open holds the findings that no review has answered for and no person has accepted, by their number. named is the
+	// latest number.
 	open  map[int]review.Finding
 	named int
-	// commits counts the commits. checked is the latest one that the checks let pass, and tests reports whether the latest
-	// one changes tests.
+	// commits counts the commits. checked is the latest one that the checks let pass, and tests reports whether the
+	// latest one changes tests.
 	commits int
 	checked string
 	tests   bool
-	// answers counts a person's answers to this change, and steps counts what has happened since. overridden reports that the
-	// latest answer was an override.
+	// answers counts a person's answers to this change, and steps counts what has happened since. overridden reports
+	// that the latest answer was an override.
 	answers, steps int
 	overridden     bool
 }
@@ -104,8 +106,8 @@ func (p *play) step() {
 	}
 }
 
-// review keeps the findings that are open after a valid review: each P0 and P1, until the reviewer says that it is fixed or, of a P1, that
-// it was wrong or is small.
+// review keeps the findings that are open after a valid review: each P0 and P1, until the reviewer says that it is
+// fixed or, of a P1, that it was wrong or is small.
 func (p *play) review() {
 	for number, open := range p.open {
 		for _, answer := range p.last.Answers {

@@ -180,7 +180,8 @@ func TestApprovalOfWhatAPersonMustSee(t *testing.T) {
 	}
 }
 
-// TestSecondReview checks that a second review must answer for each open finding, and that every finding of it is a new one.
+// TestSecondReview checks that a second review must answer for each open finding, and that every finding of it is a new
+// one.
 func TestSecondReview(t *testing.T) {
 	t.Parallel()
 	fixed := []review.Answer{{Now: review.Fixed}}
@@ -236,7 +237,8 @@ func TestSecondReview(t *testing.T) {
 	}
 }
 
-// TestAcceptedRisk checks that a person who has accepted a finding has accepted this text at this place, and nothing more severe.
+// TestAcceptedRisk checks that a person who has accepted a finding has accepted this text at this place, and nothing
+// more severe.
 func TestAcceptedRisk(t *testing.T) {
 	t.Parallel()
 	old := finding("risk", review.P1)

@@ -42,8 +42,8 @@ func (p *Plan) Phase(number string) *Phase {
 	return nil
 }
 
-// Lost lists what the plan had before an author's turn and lacks after it: phases, their order, and entries of checklists. An
-// entry that was done and is open again counts as well. Nil means that nothing is lost.
+// Lost lists what the plan had before an author's turn and lacks after it: phases, their order, and entries of
+// checklists. An entry that was done and is open again counts as well. Nil means that nothing is lost.
 func (p *Plan) Lost(after Plan) []string {
 	var lost []string
 	last := -1
@@ -62,7 +62,8 @@ func (p *Plan) Lost(after Plan) []string {
 	return lost
 }
 
-// Ahead lists the entries of other phases that an author has ticked off in its turn at one phase: a later run would skip them.
+// Ahead lists the entries of other phases that an author has ticked off in its turn at one phase: a later run would
+// skip them.
 func (p *Plan) Ahead(after Plan, number string) []string {
 	var ahead []string
 	for _, before := range p.Phases {
@@ -73,7 +74,8 @@ func (p *Plan) Ahead(after Plan, number string) []string {
 		for _, item := range now.Items {
 			open := func(other Item) bool { return other.Text == item.Text && !other.Done }
 			if item.Done && slices.ContainsFunc(before.Items, open) && !slices.ContainsFunc(now.Items, open) {
-				ahead = append(ahead, fmt.Sprintf("%q of phase %s was ticked off in phase %s", item.Text, before.Number, number))
+				ahead = append(ahead, fmt.Sprintf("%q of phase %s was ticked off in phase %s", item.Text,
+					before.Number, number))
 			}
 		}
 	}
@@ -101,8 +103,8 @@ func (p Phase) lost(after Phase) []string {
 	return lost
 }
 
-// LostPhases lists the phases that the plan had before it was amended and lacks afterwards. Amending may change everything
-// else.
+// LostPhases lists the phases that the plan had before it was amended and lacks afterwards. Amending may change
+// everything else.
 func (p *Plan) LostPhases(after Plan) []string {
 	var lost []string
 	for _, before := range p.Phases {
@@ -124,8 +126,8 @@ func (p Phase) Open() []string {
 	return open
 }
 
-// Choose returns the phases to carry out, in the order of the plan: those with the given numbers or, without numbers, all
-// that are not done.
+// Choose returns the phases to carry out, in the order of the plan: those with the given numbers or, without numbers,
+// all that are not done.
 func (p *Plan) Choose(numbers []string) ([]Phase, error) {
 	for _, number := range numbers {
 		if p.Phase(number) == nil {

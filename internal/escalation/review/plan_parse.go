@@ -36,8 +36,8 @@ var (
 	phasePattern = regexp.MustCompile(`(?i)^phase (\d{1,5}(?:\.\d{1,5}){0,5})(?:[–—](\PN.*)|(?: ?: ?| ?[.–—-](?: |$)| |$)(.*))$`)
 	// likePattern matches headings that a reader takes for those of a phase.
 	likePattern = regexp.MustCompile(`(?i)^phase(?:\PL|$)|^(?:\PL|:[a-z0-9_+-]+:)*phase[^\pL\pN]{0,3}\pN`)
-	// strayPattern matches a line of a text, of HTML or of code that looks like a heading: what stands before the word Phase, its
-	// number, and a character that ends the name.
+	// strayPattern matches a line of a text, of HTML or of code that looks like a heading: what stands before the word
+	// Phase, its number, and a character that ends the name.
 	strayPattern = regexp.MustCompile(`(?im)^((?:[^\pL\pN\n<` + "`" + `]|<[^>\n]*>|:[a-z_]+:|\[[\^x][^\]\n]*\]:?)*)` +
 		`phase[ \t\x{a0}_-]*#?(\d[\w.]*|[ivx]+|[a-z]|one|two|three|four|five|six|seven|eight|nine|ten)\b([ \t]*(?:[^\s\w]|$))?`)
 	// fencePattern matches the characters that begin a block of code.
@@ -78,8 +78,8 @@ type stray struct {
 	number, problem string
 }
 
-// ParsePlan reads a plan as GitHub shows it. A phase reaches to the next heading of its level or a higher one. If something looks like a
-// phase and is none, the error names its line and says what to write.
+// ParsePlan reads a plan as GitHub shows it. A phase reaches to the next heading of its level or a higher one. If
+// something looks like a phase and is none, the error names its line and says what to write.
 func ParsePlan(given string) (Plan, error) {
 	r := planReader{source: []byte(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(given))}
 	r.read()
@@ -162,7 +162,8 @@ func (r *planReader) heading(node *ast.Heading, shown []byte) {
 	case phase != nil:
 		r.stray(at, "", "is a heading within a quote or a list")
 	case likePattern.MatchString(name):
-		r.stray(at, "", "has no number such as 2 or 2.1 after the word Phase, or nothing separates the number from the title")
+		r.stray(at, "", "has no number such as 2 or 2.1 after the word Phase, or nothing separates the number from "+
+			"the title")
 	case top && r.plan.Title == "" && node.Level == 1:
 		r.plan.Title = name
 	}
@@ -223,8 +224,8 @@ func (r *planReader) lines(node ast.Node, shown []byte, problem string) {
 	}
 }
 
-// code looks for phases in a block of code with a line that was to close it, and does not, because text follows its fence. Such a line
-// hides what follows up to the next fence.
+// code looks for phases in a block of code with a line that was to close it, and does not, because text follows its
+// fence. Such a line hides what follows up to the next fence.
 func (r *planReader) code(node *ast.FencedCodeBlock, shown []byte) {
 	if node.Lines().Len() == 0 {
 		return
@@ -257,7 +258,8 @@ func (r *planReader) look(start int, block []byte, problem string) {
 // stray keeps a place that looks like a phase.
 func (r *planReader) stray(at int, number, problem string) {
 	line, _, _ := bytes.Cut(r.source[bytes.LastIndexByte(r.source[:at], '\n')+1:], []byte{'\n'})
-	r.strays = append(r.strays, stray{at, number, fmt.Sprintf("%q %s", plaintext.Cut(strings.TrimSpace(string(line)), maxQuoted), problem)})
+	r.strays = append(r.strays, stray{at, number, fmt.Sprintf("%q %s",
+		plaintext.Cut(strings.TrimSpace(string(line)), maxQuoted), problem)})
 }
 
 // unclosed keeps the beginning of something that hides all that follows.
@@ -271,10 +273,12 @@ func (r *planReader) problem() error {
 	for i, phase := range phases {
 		heading, depth := r.headings[i], strings.Count(phase.Number, ".")
 		if seen[phase.Number] {
-			return fmt.Errorf("the plan has phase %s twice, the second time in line %d", phase.Number, r.line(heading.at))
+			return fmt.Errorf("the plan has phase %s twice, the second time in line %d", phase.Number,
+				r.line(heading.at))
 		}
 		seen[phase.Number] = true
-		if level := cmp.Or(levels[depth], heading.level); heading.level != level || depth > 0 && heading.level < levels[0] {
+		if level := cmp.Or(levels[depth], heading.level); heading.level != level ||
+			depth > 0 && heading.level < levels[0] {
 			r.stray(heading.at, "", fmt.Sprintf("is a heading of level %d, and the phases before it have level %d",
 				heading.level, max(level, levels[0])))
 		}
@@ -294,7 +298,8 @@ func (r *planReader) problem() error {
 	case len(phases) == 0:
 		return errors.New(none + "; " + places)
 	case places != "":
-		return fmt.Errorf("the plan has what looks like a phase and is none: %s. Write phases as headings at the beginning "+
+		return fmt.Errorf("the plan has what looks like a phase and is none: %s. Write phases as headings at the "+
+			"beginning "+
 			"of a line, such as %q, and begin everything else with another word", places,
 			strings.Repeat("#", r.headings[0].level)+" Phase 2: what to do")
 	case len(phases) > maxPhases:

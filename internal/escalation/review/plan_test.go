@@ -80,8 +80,8 @@ func TestParsePlan(t *testing.T) {
 	}
 }
 
-// TestPlanAsGitHubShowsIt checks that headings, comments, code and lists are what GitHub takes for them. What looks like a phase and is
-// none stops the start, with its line.
+// TestPlanAsGitHubShowsIt checks that headings, comments, code and lists are what GitHub takes for them. What looks
+// like a phase and is none stops the start, with its line.
 func TestPlanAsGitHubShowsIt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -210,8 +210,9 @@ func TestPlanStops(t *testing.T) {
 	}
 }
 
-// TestNoPhaseIsSkipped draws plans of all that Markdown can do to a heading. Each heading that a browser shows as one of a phase is found, or
-// the start stops; and what is found is shown. The browser's view is that of another parser: the HTML of the plan, read as HTML.
+// TestNoPhaseIsSkipped draws plans of all that Markdown can do to a heading. Each heading that a browser shows as one
+// of a phase is found, or the start stops; and what is found is shown. The browser's view is that of another parser:
+// the HTML of the plan, read as HTML.
 func TestNoPhaseIsSkipped(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -300,7 +301,8 @@ func TestLost(t *testing.T) {
 		twice.Lost(parsed(t, "## Phase 1: a\n- [x] run the tests\n- [ ] run the tests\n")))
 }
 
-// TestDigestOfAPlan checks that ticking off an entry does not count as a change of the text, and that everything else does.
+// TestDigestOfAPlan checks that ticking off an entry does not count as a change of the text, and that everything else
+// does.
 func TestDigestOfAPlan(t *testing.T) {
 	t.Parallel()
 	before := parsed(t, "## Phase 1: a\nCarefully.\n- [ ] one\n").Digest

@@ -52,8 +52,8 @@ func TestVerdictCompletes(t *testing.T) {
 	require.NoError(t, whole.Unanswered([]review.Finding{{Number: 1}, {Number: 2}}))
 }
 
-// TestATurnWithoutAnything lets an author take a turn while its change waits for a review, for its checks or for its push. If it has
-// nothing to add, the loop goes on there.
+// TestATurnWithoutAnything lets an author take a turn while its change waits for a review, for its checks or for its
+// push. If it has nothing to add, the loop goes on there.
 func TestATurnWithoutAnything(t *testing.T) {
 	t.Parallel()
 	for _, state := range []review.State{review.StateReview, review.StateQuality, review.StateApproved} {

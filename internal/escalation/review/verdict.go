@@ -113,8 +113,8 @@ const (
 	maxVerdictBytes = 64 << 10
 )
 
-// DecodeVerdict reads the structured output of a reviewer. Errors wrap ErrInvalidVerdict and use words that the model can
-// act on.
+// DecodeVerdict reads the structured output of a reviewer. Errors wrap ErrInvalidVerdict and use words that the model
+// can act on.
 func DecodeVerdict(raw []byte) (Verdict, error) {
 	return escalation.DecodeOutput(raw, maxVerdictBytes, ErrInvalidVerdict, (*Verdict).problems)
 }
@@ -135,7 +135,8 @@ func (v Verdict) problems() []string {
 	must(strings.TrimSpace(v.Summary) != "", "summary is empty")
 	must(utf8.RuneCountInString(v.Summary) <= maxText, "summary has more than %d characters", maxText)
 	must(v.Findings != nil, "findings is missing; it is an empty list if there is nothing to say")
-	must(len(v.Findings) <= maxFindings, "findings has %d entries, and at most %d are allowed", len(v.Findings), maxFindings)
+	must(len(v.Findings) <= maxFindings, "findings has %d entries, and at most %d are allowed", len(v.Findings),
+		maxFindings)
 	for i, finding := range v.Findings {
 		for _, problem := range finding.problems() {
 			must(false, "findings[%d].%s", i, problem)
@@ -146,8 +147,10 @@ func (v Verdict) problems() []string {
 	for i, answer := range v.Answers {
 		must(!seen[answer.Number], "answers[%d].number is there twice", i)
 		seen[answer.Number] = true
-		must(answer.Now == Fixed || answer.Now == StillThere || answer.Now == Wrong, "answers[%d].now must be fixed, open or wrong", i)
-		must(answer.Priority == "" || slices.Contains(priorities(), answer.Priority), "answers[%d].priority must be P0, P1 or P2", i)
+		must(answer.Now == Fixed || answer.Now == StillThere ||
+			answer.Now == Wrong, "answers[%d].now must be fixed, open or wrong", i)
+		must(answer.Priority == "" || slices.Contains(priorities(), answer.Priority),
+			"answers[%d].priority must be P0, P1 or P2", i)
 		must(utf8.RuneCountInString(answer.Note) <= maxText, "answers[%d].note has more than %d characters", i, maxText)
 		must(answer.Now == Fixed || strings.TrimSpace(answer.Note) != "",
 			"answers[%d].note is empty: say where it still is, or why it was wrong", i)
@@ -164,8 +167,8 @@ func (v Verdict) about(number int) *Answer {
 	return &v.Answers[at]
 }
 
-// Completes returns an earlier verdict of the same review, completed by v with the answers and findings that it lacks. It takes nothing
-// back: the turn that asks again looks at nothing. The status is the more severe one.
+// Completes returns an earlier verdict of the same review, completed by v with the answers and findings that it lacks.
+// It takes nothing back: the turn that asks again looks at nothing. The status is the more severe one.
 func (v Verdict) Completes(earlier Verdict) Verdict {
 	findings, answers := slices.Clone(earlier.Findings), slices.Clone(earlier.Answers)
 	for _, finding := range v.Findings {
@@ -184,7 +187,8 @@ func (v Verdict) Completes(earlier Verdict) Verdict {
 	return v
 }
 
-// Unanswered returns an error that names the open findings of which the verdict says nothing. It wraps ErrInvalidVerdict.
+// Unanswered returns an error that names the open findings of which the verdict says nothing. It wraps
+// ErrInvalidVerdict.
 func (v Verdict) Unanswered(open []Finding) error {
 	var missing []string
 	for _, finding := range open {
@@ -195,7 +199,8 @@ func (v Verdict) Unanswered(open []Finding) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: answers says nothing about the open findings %s: say of each whether it is fixed, open or wrong",
+	return fmt.Errorf("%w: answers says nothing about the open findings %s: say of each whether it is fixed, open or "+
+		"wrong",
 		ErrInvalidVerdict, strings.Join(missing, ", "))
 }
 
@@ -272,7 +277,8 @@ func (f Finding) describe() string {
 	return fmt.Sprintf("%s %s (%s, %s): %s", f.Priority, f.Fingerprint, where, f.Action, f.Text)
 }
 
-// blocks reports whether a new finding keeps a change from being approved. What a person must decide does, whatever its priority is.
+// blocks reports whether a new finding keeps a change from being approved. What a person must decide does, whatever its
+// priority is.
 func (f Finding) blocks() bool { return f.Priority.blocks() || f.Action == HumanRequired }
 
 // blocks reports whether the priority keeps a change from being approved.

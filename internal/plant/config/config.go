@@ -134,7 +134,8 @@ type Claude struct {
 	Containment      Containment   `env:"CONTAINMENT" desc:"How an agent's processes are kept together, so that all of them can be ended: auto, namespace, subreaper or group. auto is subreaper on Linux and group elsewhere. namespace is the most reliable, but its agents cannot send signals to processes of the host. claudeops doctor prints the method in use."`
 	Sandbox          Sandbox       `env:"SANDBOX" desc:"Sandbox of the kernel (Landlock, Linux 5.19) for tiers 1 and 2. auto: use it if possible. require-kernel: run no agent of these tiers without it. require-full: also refuse to start without CLAUDEOPS_AGENT_USER. require: require-full for a worker of root, else require-kernel. off: do not use it. claudeops doctor prints the level of protection."`
 	AgentUser        string        `env:"AGENT_USER" default:"claudeops-agent for root" desc:"Name of the user that agents run as; requires a worker that runs as root. Unset: for root claudeops-agent, created if it is missing; otherwise the worker's own user, as with none or with CLAUDEOPS_CLAUDE_CONFIG_DIR=login. Agents' directories are then in STATE_DIR-agents, and the user must be able to pass through those above."`
-	// Account describes AgentUser. It is nil if agents run as the worker's user, and before the worker creates AgentUser.
+	// Account describes AgentUser. It is nil if agents run as the worker's user, and before the worker creates
+	// AgentUser.
 	Account     *Account `env:"-"`
 	SessionDisk int      `env:"SESSION_DISK" desc:"Space in MiB that one session may use for its own files; at least 16. A session that uses more is ended."`
 	APIRetries  int      `env:"API_RETRIES" desc:"Number of times that the CLI repeats a failed call of the model's API; 0 to 10."`

@@ -41,15 +41,16 @@ type DatabaseServer struct {
 	Port int
 }
 
-// DatabaseServers returns the addresses of the PostgreSQL servers, in the order in which the driver tries them. A server
-// with the parameter hostaddr has two addresses: its name and hostaddr. If the database is not PostgreSQL, the list is
-// empty.
+// DatabaseServers returns the addresses of the PostgreSQL servers, in the order in which the driver tries them. A
+// server with the parameter hostaddr has two addresses: its name and hostaddr. If the database is not PostgreSQL, the
+// list is empty.
 func (s State) DatabaseServers() []DatabaseServer {
 	config, err := s.postgres()
 	if err != nil {
 		return nil
 	}
-	all := append([]pq.ConfigMultihost{{Host: config.Host, Hostaddr: config.Hostaddr, Port: config.Port}}, config.Multi...)
+	all := append([]pq.ConfigMultihost{{Host: config.Host, Hostaddr: config.Hostaddr, Port: config.Port}},
+		config.Multi...)
 	var servers []DatabaseServer
 	for _, one := range all {
 		servers = append(servers, DatabaseServer{one.Host, int(one.Port)})
@@ -60,18 +61,21 @@ func (s State) DatabaseServers() []DatabaseServer {
 	return servers
 }
 
-// DatabaseCredentials returns the paths of the files with credentials for PostgreSQL: the client's key and the password file.
+// DatabaseCredentials returns the paths of the files with credentials for PostgreSQL: the client's key and the password
+// file.
 func (s State) DatabaseCredentials() []string {
 	config, err := s.postgres()
 	if err != nil {
 		return nil
 	}
-	return slices.DeleteFunc([]string{config.SSLKey, config.Passfile}, func(path string) bool { return !filepath.IsAbs(path) })
+	return slices.DeleteFunc([]string{config.SSLKey, config.Passfile},
+		func(path string) bool { return !filepath.IsAbs(path) })
 }
 
 var (
-	errNoPostgres   = errors.New("be the URL of a PostgreSQL database")
-	errSpelling     = errors.New("be spelled postgres://user:password@host:5432/database, with special characters in the password as %XX")
+	errNoPostgres = errors.New("be the URL of a PostgreSQL database")
+	errSpelling   = errors.New("be spelled postgres://user:password@host:5432/database, with special characters in " +
+		"the password as %XX")
 	errDatabaseName = errors.New("name a database after the host, as in postgres://user:password@host:5432/claudeops")
 )
 
@@ -103,8 +107,9 @@ func (s State) postgres() (config pq.Config, err error) {
 	return config, nil
 }
 
-var errNoDatabase = errors.New("be the URL of a file with an absolute path, such as sqlite:///var/lib/claudeops/claudeops.db, or of a " +
-	"PostgreSQL database, such as postgres://user:password@host:5432/claudeops")
+var errNoDatabase = errors.New("be the URL of a file with an absolute path, such as " +
+	"sqlite:///var/lib/claudeops/claudeops.db, or of a PostgreSQL database, such as " +
+	"postgres://user:password@host:5432/claudeops")
 
 // OwnDatabaseURL returns the URL of the database file in the state directory.
 func (s State) OwnDatabaseURL() string { return fileURL(filepath.Join(s.Dir, "claudeops.db")) }

@@ -26,15 +26,18 @@ func defaults() Config {
 			DatabaseConnections: 4, // one writes; the others read for the sweep, the guard and the chains
 		},
 		Claude: Claude{
-			Path:             "claude",
-			FirstByteTimeout: 2 * time.Minute,  // usually a second or two; more on a loaded host or with a large transcript
-			IdleTimeout:      31 * time.Minute, // the CLI is silent while a command runs, and a playbook takes up to half an hour
-			StopGrace:        3 * time.Second,  // the CLI needs one; with frequent heartbeats, a cancelled agent must end within five
-			Containment:      ContainmentAuto,
-			Sandbox:          SandboxAuto,
-			Worktrees:        WorktreesAuto,
-			SessionDisk:      4096, // room for clones and builds of a repair
-			APIRetries:       5,    // well under a minute of backoff; Temporal retries after longer waits
+			Path: "claude",
+			// usually a second or two; more on a loaded host or with a large transcript
+			FirstByteTimeout: 2 * time.Minute,
+			// the CLI is silent while a command runs, and a playbook takes up to half an hour
+			IdleTimeout: 31 * time.Minute,
+			// the CLI needs one; with frequent heartbeats, a cancelled agent must end within five
+			StopGrace:   3 * time.Second,
+			Containment: ContainmentAuto,
+			Sandbox:     SandboxAuto,
+			Worktrees:   WorktreesAuto,
+			SessionDisk: 4096, // room for clones and builds of a repair
+			APIRetries:  5,    // well under a minute of backoff; Temporal retries after longer waits
 		},
 		Tiers:  Tiers{Tier1: tier1(), Tier2: tier2(), Tier3: tier3()},
 		Review: defaultReview(),
@@ -51,10 +54,12 @@ func defaults() Config {
 		},
 		Worker: Worker{
 			TaskQueue:           "claudeops",
-			MaxConcurrentAgents: 2,                // each agent takes up to 300 MB from its start
-			MaxConcurrentTalks:  2,                // one more than a person has at the same time
-			HeartbeatInterval:   longestHeartbeat, // six heartbeats a minute; a cancelled chain's agent ends within 15 seconds
-			DrainTimeout:        20 * time.Second, // plus StopGrace, it is less than the 30 seconds that Kubernetes allows
+			MaxConcurrentAgents: 2, // each agent takes up to 300 MB from its start
+			MaxConcurrentTalks:  2, // one more than a person has at the same time
+			// six heartbeats a minute; a cancelled chain's agent ends within 15 seconds
+			HeartbeatInterval: longestHeartbeat,
+			// plus StopGrace, it is less than the 30 seconds that Kubernetes allows
+			DrainTimeout: 20 * time.Second,
 		},
 		Web: defaultWeb(),
 		Log: Log{Level: LogInfo, Format: LogText},
@@ -64,18 +69,24 @@ func defaults() Config {
 func limits() Limits {
 	within := func(times int, span time.Duration) Limit { return Limit{Max: times, Window: escalation.Duration(span)} }
 	return Limits{
-		ChainBudgetUSD:    10,                        // Tiers 1 and 2 with their whole budgets, and most of Tier 3's
-		DayBudgetUSD:      25,                        // two bad chains and the looks of a day; nobody is surprised by a bill
-		Escalations:       within(3, time.Hour),      // equal to MaxParallelIssues, so that one cycle can repair that many issues
-		Restarts:          within(2, 4*time.Hour),    // a third would hide a fault that restarts do not repair
-		Redeployments:     within(1, 24*time.Hour),   // a second one on the same day would repeat a repair that did not help
-		Returns:           within(3, 7*24*time.Hour), // three repairs in a week did not remove the cause
-		MaxWait:           6 * time.Hour,             // longer than the window of Restarts; a day would be too late to ask an operator
-		MaxParallelIssues: 3,                         // few agents run at a time (MaxConcurrentAgents), and other people need the services
+		ChainBudgetUSD: 10, // Tiers 1 and 2 with their whole budgets, and most of Tier 3's
+		// two bad chains and the looks of a day; nobody is surprised by a bill
+		DayBudgetUSD: 25,
+		// equal to MaxParallelIssues, so that one cycle can repair that many issues
+		Escalations: within(3, time.Hour),
+		Restarts:    within(2, 4*time.Hour), // a third would hide a fault that restarts do not repair
+		// a second one on the same day would repeat a repair that did not help
+		Redeployments: within(1, 24*time.Hour),
+		Returns:       within(3, 7*24*time.Hour), // three repairs in a week did not remove the cause
+		// longer than the window of Restarts; a day would be too late to ask an operator
+		MaxWait: 6 * time.Hour,
+		// few agents run at a time (MaxConcurrentAgents), and other people need the services
+		MaxParallelIssues: 3,
 	}
 }
 
-// window is the smallest context window of all models, in tokens. It applies until the CLI has reported that of a model.
+// window is the smallest context window of all models, in tokens. It applies until the CLI has reported that of a
+// model.
 const window = 200_000
 
 func tier1() Tier {

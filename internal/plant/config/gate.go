@@ -36,7 +36,8 @@ func parseDurations(text string) (DurationList, error) {
 	for item := range strings.SplitSeq(text, ",") {
 		duration, err := time.ParseDuration(strings.TrimSpace(item))
 		if err != nil || duration > maxDuration {
-			return nil, fmt.Errorf("be durations with their units, separated by commas, such as 1h,6h, or be %s", noItems)
+			return nil, fmt.Errorf("be durations with their units, separated by commas, such as 1h,6h, or be %s",
+				noItems)
 		}
 		list = append(list, duration)
 	}

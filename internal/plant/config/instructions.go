@@ -14,8 +14,8 @@ import (
 // MaxInstructions limits a file of instructions for agents, in characters. Each session that gets it pays for it.
 const MaxInstructions = 8_000
 
-// placeInstructions makes the paths of a service's files of instructions absolute, and checks that they can be used. They must
-// be below dir, the directory of the services file.
+// placeInstructions makes the paths of a service's files of instructions absolute, and checks that they can be used.
+// They must be below dir, the directory of the services file.
 func placeInstructions(service *escalation.Service, dir string) error {
 	for _, file := range []struct {
 		key  string

@@ -50,7 +50,8 @@ func parseOverrides(text string) (Overrides, error) {
 		}
 	}
 	if len(found) > 0 {
-		return nil, fmt.Errorf("be items such as jellyfin:restart=4/4h, separated by semicolons; %s", strings.Join(found, "; "))
+		return nil, fmt.Errorf("be items such as jellyfin:restart=4/4h, separated by semicolons; %s",
+			strings.Join(found, "; "))
 	}
 	return overrides, nil
 }
@@ -119,8 +120,8 @@ func (o Overrides) spelled(service string) string {
 func parseLimit(value string) (any, error) {
 	limit, err := escalation.ParseLimit(value)
 	if err != nil {
-		return nil, errors.New("be a number and a duration of at most 87600h, such as 3/1h (three within any hour) or 0/1h (never), " +
-			"or be none")
+		return nil, errors.New("be a number and a duration of at most 87600h, such as 3/1h (three within any hour) " +
+			"or 0/1h (never), or be none")
 	}
 	return Limit(limit), nil
 }
@@ -130,7 +131,8 @@ func (l Limits) validate(p *problems) {
 	p.must("CHAIN_BUDGET_USD", isBudget(l.ChainBudgetUSD), noCap)
 	p.must("DAY_BUDGET_USD", isBudget(l.DayBudgetUSD), noCap)
 	p.must("COOLDOWN_MAX_WAIT", l.MaxWait >= 0, "be 0s (no waiting) or more")
-	inReturns := l.Returns.Max >= 1 && l.Returns.Max <= escalation.MaxReturns && l.Returns.Window.Std() <= escalation.IncidentMemory
+	inReturns := l.Returns.Max >= 1 && l.Returns.Max <= escalation.MaxReturns &&
+		l.Returns.Window.Std() <= escalation.IncidentMemory
 	p.must("RETURNS", l.Returns == Limit{} || inReturns, "be 1 to %d returns within at most %s, or none",
 		escalation.MaxReturns, escalation.ShortDuration(escalation.IncidentMemory))
 	p.must("MAX_PARALLEL_ISSUES", l.MaxParallelIssues >= 1 && l.MaxParallelIssues <= escalation.MaxIssues,

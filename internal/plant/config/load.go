@@ -12,9 +12,9 @@ import (
 	"github.com/claudeops/claudeops/internal/plant/config/envfile"
 )
 
-// Load reads the configuration from environ, which has the form of os.Environ, and from the file of settings. It also reads
-// the files that the configuration names: the prompts, the policy, the services and the keys. It changes no file. If Load
-// finds problems, the error is an *Error with all of them, and the Config must not be used.
+// Load reads the configuration from environ, which has the form of os.Environ, and from the file of settings. It also
+// reads the files that the configuration names: the prompts, the policy, the services and the keys. It changes no file.
+// If Load finds problems, the error is an *Error with all of them, and the Config must not be used.
 func Load(environ []string) (Config, error) {
 	file, err := envfile.Read(environ, holdsSecret)
 	if err != nil {
@@ -49,8 +49,8 @@ func Load(environ []string) (Config, error) {
 	return cfg, nil
 }
 
-// Environ returns environ with the variables of the file of settings that environ lacks. If the file cannot be used, Environ
-// returns environ, and Load says why.
+// Environ returns environ with the variables of the file of settings that environ lacks. If the file cannot be used,
+// Environ returns environ, and Load says why.
 func Environ(environ []string) []string {
 	file, err := envfile.Read(environ, holdsSecret)
 	if err != nil {
@@ -93,7 +93,8 @@ func resolve(c *Config, foreign foreignVariables, p *problems) {
 	absolute("STATE_DIR", &c.State.Dir)
 	if !p.given("STATE_DIR") {
 		c.State.Dir = foreign.stateDir()
-		p.must("STATE_DIR", c.State.Dir != "", "name a directory, because neither XDG_STATE_HOME nor HOME gives a place for one")
+		p.must("STATE_DIR", c.State.Dir != "",
+			"name a directory, because neither XDG_STATE_HOME nor HOME gives a place for one")
 	}
 	if c.State.DatabaseURL == "" {
 		c.State.DatabaseURL = c.State.OwnDatabaseURL()
@@ -138,7 +139,8 @@ func resolveConfigDir(c *Claude, agentsDir string, foreign foreignVariables, p *
 		}
 		p.must(name, c.ConfigDir != "", "be a path, because HOME is not set and so there is no user's login")
 		p.must(name, filepath.IsAbs(c.ConfigDir),
-			"be a path, because the directory of the user's login, %q, is relative, and agents run elsewhere", c.ConfigDir)
+			"be a path, because the directory of the user's login, %q, is relative, and agents run elsewhere",
+			c.ConfigDir)
 	default:
 		resolved, err := foreign.absolute(c.ConfigDir)
 		p.must(name, err == nil, "%s, or %s", errorText(err), userLogin)

@@ -38,7 +38,8 @@ func parse(cfg *Config, p *problems) {
 		var field env.ParseError
 		var value *valueError
 		if !errors.As(err, &field) || !errors.As(field.Err, &value) {
-			value = &valueError{variable: current, sentence: err.Error()} // an error of the library itself; none of our types causes one
+			// an error of the library itself; none of our types causes one
+			value = &valueError{variable: current, sentence: err.Error()}
 		}
 		p.add(strings.TrimPrefix(value.variable, Prefix), value.sentence)
 	}
@@ -88,7 +89,8 @@ func parsers(explain func(value string, err error) error) map[reflect.Type]env.P
 		reflect.TypeFor[escalation.GateAction]():   of(oneOf(escalation.GateAbort, escalation.GateFix)),
 		reflect.TypeFor[Containment](): of(
 			oneOf(ContainmentAuto, ContainmentNamespace, ContainmentSubreaper, ContainmentGroup)),
-		reflect.TypeFor[Sandbox](): of(oneOf(SandboxAuto, SandboxRequire, SandboxRequireKernel, SandboxRequireFull, SandboxOff)),
+		reflect.TypeFor[Sandbox](): of(oneOf(SandboxAuto, SandboxRequire, SandboxRequireKernel, SandboxRequireFull,
+			SandboxOff)),
 		reflect.TypeFor[escalation.ReviewMode](): of(
 			oneOf(escalation.ReviewNone, escalation.ReviewAdvisory, escalation.ReviewRequired)),
 		reflect.TypeFor[Worktrees](): of(oneOf(WorktreesAuto, WorktreesOff)),
@@ -108,7 +110,8 @@ func parseBool(value string) (any, error) {
 // noItems is the text of an empty list, for every setting that is a list.
 const noItems = "none"
 
-// list returns a parser that accepts noItems as well. A setting whose list must have items says so when it is validated.
+// list returns a parser that accepts noItems as well. A setting whose list must have items says so when it is
+// validated.
 func list[T any](parse func(text string) (T, error)) env.ParserFunc {
 	return func(value string) (any, error) {
 		if strings.TrimSpace(value) == noItems {

@@ -99,7 +99,8 @@ func (c Config) MakeDirs() error {
 	for _, dir := range dirs {
 		if err := dir.make(); err != nil {
 			failures = append(failures, fmt.Errorf(
-				"directory %s cannot be used: %w; make it writable, or set %s%s to another", dir.path, err, Prefix, dir.setting))
+				"directory %s cannot be used: %w; make it writable, or set %s%s to another", dir.path, err, Prefix,
+				dir.setting))
 		}
 	}
 	return errors.Join(failures...)

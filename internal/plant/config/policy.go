@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/guard"
 )
 
-// LoadPolicy returns the policy that the guard enforces: the policy in PolicyFile or, if PolicyFile is unset, the built-in
-// policy.
+// LoadPolicy returns the policy that the guard enforces: the policy in PolicyFile or, if PolicyFile is unset, the
+// built-in policy.
 func (g Guard) LoadPolicy() (*guard.Policy, error) {
 	policy, err := g.parse()
 	if err != nil {

@@ -58,7 +58,8 @@ func TestRequiredReviewForbidsProposals(t *testing.T) {
 	}
 }
 
-// TestWithoutCommits checks that a session without a worktree neither commits nor moves a branch, at any tier, and is told why.
+// TestWithoutCommits checks that a session without a worktree neither commits nor moves a branch, at any tier, and is
+// told why.
 func TestWithoutCommits(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()

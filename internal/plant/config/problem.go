@@ -12,9 +12,9 @@ import (
 type Problem struct {
 	// Variable is the full name of the variable.
 	Variable string
-	// Sentence names the variable, and describes the problem and the allowed values. If the value is from the file of settings,
-	// the sentence begins with the file and the line. It contains the variable's value,
-	// unless the value is secret.
+	// Sentence names the variable, and describes the problem and the allowed values. If the value is from the file of
+	// settings, the sentence begins with the file and the line. It contains the variable's value, unless the value is
+	// secret.
 	Sentence string
 }
 

@@ -210,7 +210,8 @@ func TestVariablesOfOthersAreLeftAlone(t *testing.T) {
 	problemsOf(t, "CLAUDEOPS_UI_PORT=8080")
 }
 
-// TestRemovedSettings sets each setting of earlier releases. The program does not start, and says what has taken its place.
+// TestRemovedSettings sets each setting of earlier releases. The program does not start, and says what has taken its
+// place.
 func TestRemovedSettings(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}

@@ -1,7 +1,7 @@
 package config
 
-// Remote holds the settings with which claudeops works through a server, from a machine without workers. The command line reads
-// them itself, because it needs no other setting then.
+// Remote holds the settings with which claudeops works through a server, from a machine without workers. The command
+// line reads them itself, because it needs no other setting then.
 type Remote struct {
 	Server    string `env:"SERVER" desc:"Address of a server (claudeops web), such as https://ops.example. claudeops works through it, as with --server. Agents and workers ignore it."`
 	Token     string `env:"TOKEN" secret:"true" desc:"Token for that server, made with claudeops web token."`

@@ -56,14 +56,16 @@ func (a Author) validate(p *problems) {
 
 // validate checks the role, whose settings begin with prefix.
 func (r Role) validate(prefix string, p *problems) {
-	p.must(prefix+"MODEL", isWord(r.Model) && !strings.HasPrefix(r.Model, "-"), "be the name of a model, without spaces")
+	p.must(prefix+"MODEL", isWord(r.Model) && !strings.HasPrefix(r.Model, "-"),
+		"be the name of a model, without spaces")
 	p.must(prefix+"TIMEOUT", r.Timeout > 0, positive)
 	p.must(prefix+"BUDGET_USD", isBudget(r.BudgetUSD), noCap)
 }
 
 func (r Review) policy() escalation.ReviewPolicy {
 	return escalation.ReviewPolicy{
-		Mode: r.Changes, MaxFiles: r.MaxFiles, MaxLines: r.MaxLines, MaxFixes: r.MaxFixes, Reviewer: r.Reviewer.policy(),
+		Mode: r.Changes, MaxFiles: r.MaxFiles, MaxLines: r.MaxLines, MaxFixes: r.MaxFixes,
+		Reviewer: r.Reviewer.policy(),
 	}
 }
 

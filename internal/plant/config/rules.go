@@ -15,8 +15,8 @@ type ToolList []string
 // String formats l as text from which parseTools returns l.
 func (l ToolList) String() string { return strings.Join(l, ",") }
 
-// PassList lists environment variables and programs that get them. In its text form, commas separate the entries: NAME, or
-// NAME=PROGRAM. A name with "*" at its end matches every name that begins with the part before "*".
+// PassList lists environment variables and programs that get them. In its text form, commas separate the entries: NAME,
+// or NAME=PROGRAM. A name with "*" at its end matches every name that begins with the part before "*".
 type PassList []guard.Passed
 
 // String formats p as text from which parsePassed returns p.

@@ -44,8 +44,8 @@ func resolveAccount(c *Claude, foreign foreignVariables, p *problems) {
 // HasAgentUser reports whether agents run as another user than the worker.
 func (c *Claude) HasAgentUser() bool { return c.AgentUser != "" && c.AgentUser != noAgentUser }
 
-// agentUser returns the value of AgentUser. If it is not configured, agents get a user of their own where this process may
-// change the user, unless another setting excludes that.
+// agentUser returns the value of AgentUser. If it is not configured, agents get a user of their own where this process
+// may change the user, unless another setting excludes that.
 func (c *Claude) agentUser(mayChangeUser bool) string {
 	switch {
 	case c.AgentUser != "":
@@ -110,7 +110,8 @@ func (c Config) validateSandbox(p *problems) {
 	if !c.Claude.HasAgentUser() {
 		return
 	}
-	p.must(agentUser, !c.Claude.Login, "come without %sCLAUDE_CONFIG_DIR=%s, which is the login of this program's user; "+
+	p.must(agentUser, !c.Claude.Login, "come without %sCLAUDE_CONFIG_DIR=%s, which is the login of this program's "+
+		"user; "+
 		"name the directory of a login that %s has instead", Prefix, userLogin, c.Claude.AgentUser)
 	p.must(agentUser, c.Claude.Containment != ContainmentGroup,
 		"come without %sCONTAINMENT=%s, which cannot change the user", Prefix, ContainmentGroup)

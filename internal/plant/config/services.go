@@ -25,8 +25,8 @@ type servicesFile struct {
 	Services []escalation.Service `yaml:"services"`
 }
 
-// ParseServices parses the content of a services file in the directory dir, and checks the files that it names. An error describes
-// the first mistake in one sentence, and names the line or the service.
+// ParseServices parses the content of a services file in the directory dir, and checks the files that it names. An
+// error describes the first mistake in one sentence, and names the line or the service.
 func ParseServices(text []byte, dir string) (*escalation.Catalog, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField())
 	var file servicesFile

@@ -24,8 +24,8 @@ type Setting struct {
 	// Secret reports whether the value can contain credentials. If so, Value is masked, unless it is the plain URL of a
 	// database file.
 	Secret bool `json:"secret"`
-	// Source says where the value comes from: SourceDefault, SourceEnvironment, or the file of settings and the line, such as
-	// /etc/claudeops/claudeops.env:3.
+	// Source says where the value comes from: SourceDefault, SourceEnvironment, or the file of settings and the line,
+	// such as /etc/claudeops/claudeops.env:3.
 	Source string `json:"source"`
 }
 

@@ -56,8 +56,8 @@ func (t *Talk) validate(p *problems) {
 	p.must("TALKS_PER_PERSON", t.PerPerson >= 0, "be at least 1, or 0 for no limit")
 }
 
-// TalkPolicy returns the policy for a turn of a conversation. A turn has the tools and the permissions of Tier 1, its own
-// model and budget, and no budget of a chain.
+// TalkPolicy returns the policy for a turn of a conversation. A turn has the tools and the permissions of Tier 1, its
+// own model and budget, and no budget of a chain.
 func (c Config) TalkPolicy() escalation.Policy {
 	tier := c.Tiers.Tier1.policy()
 	tier.Model, tier.BudgetUSD = c.Talk.Model, c.Talk.BudgetUSD

@@ -14,7 +14,8 @@ import (
 
 // validate records values that are out of range and settings that contradict each other.
 func (c Config) validate(p *problems) {
-	p.must("RESUME_CONTEXT_THRESHOLD", c.Chain.ResumeThreshold > 0 && c.Chain.ResumeThreshold <= 1, "be above 0 and at most 1")
+	p.must("RESUME_CONTEXT_THRESHOLD", c.Chain.ResumeThreshold > 0 && c.Chain.ResumeThreshold <= 1,
+		"be above 0 and at most 1")
 	p.must("RESUME_MAX_TOKENS", c.Chain.ResumeMaxTokens >= 0, noCap)
 	c.Limits.validate(p)
 	c.validateOverrides(p)
@@ -35,11 +36,15 @@ func (c Config) validate(p *problems) {
 	c.Notify.validate(p)
 	c.Web.validate(p)
 	c.Telemetry.validate(p)
-	p.must("TASK_QUEUE", isWord(c.Worker.TaskQueue) && len(c.Worker.TaskQueue) <= 200, "be a name without spaces, of at most 200 bytes")
-	p.must("MAX_CONCURRENT_AGENTS", c.Worker.MaxConcurrentAgents >= 1 && c.Worker.MaxConcurrentAgents <= 1000, "be between 1 and 1000")
-	p.must("MAX_CONCURRENT_TALKS", c.Worker.MaxConcurrentTalks >= 1 && c.Worker.MaxConcurrentTalks <= 1000, "be between 1 and 1000")
+	p.must("TASK_QUEUE", isWord(c.Worker.TaskQueue) && len(c.Worker.TaskQueue) <= 200,
+		"be a name without spaces, of at most 200 bytes")
+	p.must("MAX_CONCURRENT_AGENTS", c.Worker.MaxConcurrentAgents >= 1 && c.Worker.MaxConcurrentAgents <= 1000,
+		"be between 1 and 1000")
+	p.must("MAX_CONCURRENT_TALKS", c.Worker.MaxConcurrentTalks >= 1 && c.Worker.MaxConcurrentTalks <= 1000,
+		"be between 1 and 1000")
 	p.must("DRAIN_TIMEOUT", c.Worker.DrainTimeout > 0, positive)
-	p.must(heartbeatInterval, c.Worker.HeartbeatInterval >= leastHeartbeat && c.Worker.HeartbeatInterval <= longestHeartbeat,
+	p.must(heartbeatInterval, c.Worker.HeartbeatInterval >= leastHeartbeat &&
+		c.Worker.HeartbeatInterval <= longestHeartbeat,
 		"be between %s and %s", escalation.ShortDuration(leastHeartbeat), escalation.ShortDuration(longestHeartbeat))
 	c.Worker.validateVersion(p)
 }
@@ -59,8 +64,8 @@ const (
 	noCap    = "be 0 (no cap) or more"
 )
 
-// maxVersionName is the maximum length of the name of a deployment, and of a build ID, in bytes. Temporal puts both into
-// one workflow ID.
+// maxVersionName is the maximum length of the name of a deployment, and of a build ID, in bytes. Temporal puts both
+// into one workflow ID.
 const maxVersionName = 200
 
 // validateVersion checks the names of the worker's deployment and build. Temporal reserves some characters for its own
@@ -71,11 +76,14 @@ func (w Worker) validateVersion(p *problems) {
 	}
 	if w.Deployment != "" {
 		p.must("DEPLOYMENT", valid(w.Deployment) && !strings.ContainsAny(w.Deployment, ".:"),
-			"be a name without spaces, dots and colons, of at most %d bytes, that does not begin with __", maxVersionName)
+			"be a name without spaces, dots and colons, of at most %d bytes, that does not begin with __",
+			maxVersionName)
 	}
 	if w.BuildID != "" {
-		p.must("BUILD_ID", valid(w.BuildID), "be a name without spaces, of at most %d bytes, that does not begin with __", maxVersionName)
-		p.must("BUILD_ID", w.Deployment != "", "be unset, because %sDEPLOYMENT is: without a deployment there are no versions", Prefix)
+		p.must("BUILD_ID", valid(w.BuildID),
+			"be a name without spaces, of at most %d bytes, that does not begin with __", maxVersionName)
+		p.must("BUILD_ID", w.Deployment != "",
+			"be unset, because %sDEPLOYMENT is: without a deployment there are no versions", Prefix)
 	}
 }
 
@@ -88,9 +96,11 @@ func (c Config) validateRetention(p *problems) {
 		return
 	}
 	p.must("RETENTION", c.State.Retention >= shortestRetention,
-		"be 0s (off) or at least %s, because incidents are remembered for nearly that long", escalation.ShortDuration(shortestRetention))
+		"be 0s (off) or at least %s, because incidents are remembered for nearly that long",
+		escalation.ShortDuration(shortestRetention))
 	longest := c.Services.Catalog.Cooldowns(c.Limits.cooldowns()).Window()
-	p.must("RETENTION", c.State.Retention > longest, "be longer than %s, the longest cooldown", escalation.ShortDuration(longest))
+	p.must("RETENTION", c.State.Retention > longest, "be longer than %s, the longest cooldown",
+		escalation.ShortDuration(longest))
 	escalations := time.Duration(c.Limits.Escalations.Window)
 	p.must("RETENTION", c.State.Retention > escalations, "be longer than %s, the time span of %sESCALATION_LIMIT",
 		escalation.ShortDuration(escalations), Prefix)
@@ -104,8 +114,9 @@ func (c Config) validateClaude(p *problems) {
 	p.must("FIRST_BYTE_TIMEOUT", c.Claude.FirstByteTimeout > 0, positive)
 	p.must("IDLE_TIMEOUT", c.Claude.IdleTimeout > 0, positive)
 	p.must("STOP_GRACE", c.Claude.StopGrace > 0, positive)
-	p.must("STOP_GRACE", c.Claude.StopGrace <= longestGrace, "be at most %s, so that a worker that Temporal has given up for lost "+
-		"has stopped its agent before another worker starts one", escalation.ShortDuration(longestGrace))
+	p.must("STOP_GRACE", c.Claude.StopGrace <= longestGrace,
+		"be at most %s, so that a worker that Temporal has given up for lost "+
+			"has stopped its agent before another worker starts one", escalation.ShortDuration(longestGrace))
 	c.validateSandbox(p)
 	p.must("SESSION_DISK", c.Claude.SessionDisk >= 16, "be at least 16")
 	p.must("API_RETRIES", c.Claude.APIRetries >= 0 && c.Claude.APIRetries <= 10, "be between 0 and 10")
@@ -116,7 +127,8 @@ func (c Config) validateClaude(p *problems) {
 func (c Config) validatePlaces(p *problems) {
 	const exist = "be an existing directory"
 	if c.Claude.Login {
-		p.must("CLAUDE_CONFIG_DIR", isDir(c.Claude.ConfigDir), "be a path, because there is no login in %s", c.Claude.ConfigDir)
+		p.must("CLAUDE_CONFIG_DIR", isDir(c.Claude.ConfigDir), "be a path, because there is no login in %s",
+			c.Claude.ConfigDir)
 	} else if p.given("CLAUDE_CONFIG_DIR") {
 		p.must("CLAUDE_CONFIG_DIR", isDir(c.Claude.ConfigDir), "%s, or %s", exist, userLogin)
 	}
@@ -126,7 +138,8 @@ func (c Config) validatePlaces(p *problems) {
 	}
 	for _, repository := range c.Claude.Repositories {
 		p.must("REPOSITORIES", isDir(repository), "list existing directories, and %s is none", repository)
-		p.must("REPOSITORIES", !contains(c.State.Dir, repository), "list nothing in the state directory %s", c.State.Dir)
+		p.must("REPOSITORIES", !contains(c.State.Dir, repository), "list nothing in the state directory %s",
+			c.State.Dir)
 		c.validatePlace("REPOSITORIES", repository, p)
 	}
 }
@@ -154,7 +167,8 @@ func (n Notify) validate(p *problems) {
 	p.must("NOTIFY_URLS", err == nil, "name services by URLs: %s", errorText(err))
 	seen := map[string]int{}
 	for i, rawURL := range n.URLs {
-		p.must("NOTIFY_URLS", seen[rawURL] == 0, "name each place once, and URLs %d and %d are the same", seen[rawURL], i+1)
+		p.must("NOTIFY_URLS", seen[rawURL] == 0, "name each place once, and URLs %d and %d are the same", seen[rawURL],
+			i+1)
 		seen[rawURL] = i + 1
 	}
 	if n.UIURL == "" {
@@ -167,7 +181,8 @@ func (n Notify) validate(p *problems) {
 }
 
 func (t Tier) validate(prefix string, firstByte time.Duration, p *problems) {
-	p.must(prefix+"MODEL", isWord(t.Model) && !strings.HasPrefix(t.Model, "-"), "be the name of a model, without spaces")
+	p.must(prefix+"MODEL", isWord(t.Model) && !strings.HasPrefix(t.Model, "-"),
+		"be the name of a model, without spaces")
 	p.must(prefix+"TIMEOUT", t.Timeout > 0, positive)
 	p.must(prefix+"BUDGET_USD", isBudget(t.BudgetUSD), noCap)
 	if p.given("FIRST_BYTE_TIMEOUT") && t.Timeout > 0 {
@@ -192,9 +207,11 @@ var refusedTools = []string{
 func (l ToolList) validate(name string, p *problems) {
 	p.must(name, len(l) > 0, "name at least one tool: without one an agent cannot look at anything")
 	for _, tool := range l {
-		p.must(name, !slices.Contains(refusedTools, tool), "leave out %s, which reaches beyond the one session that a tier is", tool)
+		p.must(name, !slices.Contains(refusedTools, tool),
+			"leave out %s, which reaches beyond the one session that a tier is", tool)
 	}
-	p.must(name, slices.ContainsFunc(l, granted), "name one of %s: a policy grants no others", strings.Join(policyTools, ", "))
+	p.must(name, slices.ContainsFunc(l, granted), "name one of %s: a policy grants no others",
+		strings.Join(policyTools, ", "))
 }
 
 // policyTools lists the CLI's tools whose use a policy can permit.
@@ -220,7 +237,8 @@ func (p Prompts) validate(found *problems) {
 		{"TIER3_PROMPT", prompts.Overrides{Tier3: p.Tier3}},
 	} {
 		_, err := prompts.Load(file.override)
-		found.must(file.name, err == nil, "name a file that can be used: %s", strings.TrimPrefix(errorText(err), "prompt file: "))
+		found.must(file.name, err == nil, "name a file that can be used: %s",
+			strings.TrimPrefix(errorText(err), "prompt file: "))
 	}
 }
 
@@ -229,5 +247,8 @@ func isBudget(usd float64) bool { return usd >= 0 && !math.IsInf(usd, 0) }
 
 // isWord reports whether text is not empty and has no spaces or control characters.
 func isWord(text string) bool {
-	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) ||
+			unicode.IsControl(r)
+	})
 }

@@ -43,7 +43,8 @@ func (w Web) IsLocal() bool {
 
 // SecretFiles lists the files that agents must not read or change.
 func (w Web) SecretFiles() []string {
-	return slices.DeleteFunc([]string{w.TokensFile, w.ProxySecretFile, w.Key}, func(file string) bool { return file == "" })
+	return slices.DeleteFunc([]string{w.TokensFile, w.ProxySecretFile, w.Key},
+		func(file string) bool { return file == "" })
 }
 
 // NetworkList is a list of addresses and networks. In its text form, commas separate them.
@@ -131,15 +132,20 @@ func (w Web) validate(p *problems) {
 	parsed, err := url.Parse(w.URL)
 	secure := err == nil && parsed.Scheme == "https"
 	if w.URL != "" {
-		p.must("WEB_URL", err == nil && parsed.Hostname() != "" && (secure || parsed.Scheme == "http") && parsed.User == nil &&
+		p.must("WEB_URL", err == nil && parsed.Hostname() != "" && (secure || parsed.Scheme == "http") &&
+			parsed.User == nil &&
 			strings.TrimSuffix(parsed.Path, "/") == "" && parsed.RawQuery == "" && parsed.Fragment == "",
 			"be the address of a web site, without a path, such as https://ops.example.org")
 	}
-	p.must("WEB_TLS_KEY_FILE", (w.Certificate == "") == (w.Key == ""), "be set together with %sWEB_TLS_CERT_FILE", Prefix)
+	p.must("WEB_TLS_KEY_FILE", (w.Certificate == "") == (w.Key == ""), "be set together with %sWEB_TLS_CERT_FILE",
+		Prefix)
 	if ok && !w.IsLocal() {
-		// A container listens on all of its addresses, and its port can be published on the loopback address of the host.
-		p.must("WEB_LISTEN", secure || isLoopback(w.Hostname()), "be a loopback address unless %sWEB_URL begins with https://, because "+
-			"tokens must not pass the network in clear: set %sWEB_TLS_CERT_FILE, or let a proxy end TLS", Prefix, Prefix)
+		// A container listens on all of its addresses, and its port can be published on the loopback address of the
+		// host.
+		p.must("WEB_LISTEN", secure || isLoopback(w.Hostname()),
+			"be a loopback address unless %sWEB_URL begins with https://, because "+
+				"tokens must not pass the network in clear: set %sWEB_TLS_CERT_FILE, or let a proxy end TLS", Prefix,
+			Prefix)
 	}
 	w.validateProxy(p)
 }
@@ -149,9 +155,11 @@ func (w Web) validateProxy(p *problems) {
 		return network.Overlaps(netip.MustParsePrefix("127.0.0.0/8")) || network.Contains(netip.IPv6Loopback())
 	})
 	p.must("WEB_TRUSTED_PROXY", !local || w.ProxySecretFile != "",
-		"leave out loopback addresses, or %sWEB_PROXY_SECRET_FILE must be set: every program of this host has such an address", Prefix)
+		"leave out loopback addresses, or %sWEB_PROXY_SECRET_FILE must be set: every program of this host has such "+
+			"an address", Prefix)
 	if len(w.TrustedProxy) > 0 {
-		p.must("WEB_PROXY_ROLES", len(w.ProxyRoles) > 0, "say which roles the groups of the trusted proxy have, such as sre=operate,*=view")
+		p.must("WEB_PROXY_ROLES", len(w.ProxyRoles) > 0,
+			"say which roles the groups of the trusted proxy have, such as sre=operate,*=view")
 	}
 	isHeader := func(name string) bool {
 		return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return !isWordByte(r) })

@@ -16,8 +16,9 @@ import (
 // effect checks what a configuration does. An effect that is nil means that the value is refused.
 type effect func(t *testing.T, c Config)
 
-// extremes says what a setting does at values that people type to mean none, everything or never. A value without an effect must be
-// refused with a sentence that names the setting. Every setting has a row; an empty value is the default.
+// extremes says what a setting does at values that people type to mean none, everything or never. A value without an
+// effect must be refused with a sentence that names the setting. Every setting has a row; an empty value is the
+// default.
 type extremes struct{ zero, negative, huge, none effect }
 
 // anyText accepts a value that is a name, a path or a text, and has no special meaning.
@@ -236,8 +237,9 @@ func off(of func(Config) bool) effect {
 // modelName is the row of a name that must not look like a flag.
 func modelName() extremes { return extremes{zero: anyText, huge: anyText, none: anyText} }
 
-// TestExtremes sets every setting to values that mean none, everything or never. What is accepted does what the setting's documentation
-// says; all else is refused with one sentence. Values beyond the largest one are refused, so nothing overflows.
+// TestExtremes sets every setting to values that mean none, everything or never. What is accepted does what the
+// setting's documentation says; all else is refused with one sentence. Values beyond the largest one are refused, so
+// nothing overflows.
 func TestExtremes(t *testing.T) {
 	t.Parallel()
 	rows, defaults := table(), load(t)

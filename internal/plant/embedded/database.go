@@ -68,7 +68,8 @@ func createPrivate(name string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("database file %s: its directory does not exist; create it: %w", name, err)
 	case err != nil:
-		return fmt.Errorf("database file %s cannot be written; make the file and its directory writable for this user: %w", name, err)
+		return fmt.Errorf("database file %s cannot be written; make the file and its directory writable for this "+
+			"user: %w", name, err)
 	}
 	return nil
 }
@@ -95,7 +96,8 @@ func lockFile(name string) (*filelock.Lock, error) {
 	case errors.Is(err, filelock.ErrHeld):
 		return nil, fmt.Errorf("lock file %s is held: %w", name, ErrInUse)
 	case err != nil:
-		return nil, fmt.Errorf("lock file %s cannot be locked; make it and its directory writable for this user: %w", name, err)
+		return nil, fmt.Errorf("lock file %s cannot be locked; make it and its directory writable for this user: %w",
+			name, err)
 	}
 	return lock, nil
 }

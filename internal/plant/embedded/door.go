@@ -6,8 +6,8 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// guarded returns a handler that has each request authenticated, adds the token to it, and passes it on to next. So the pages
-// of the UI do not contain the token. If the server has no token, guarded returns next.
+// guarded returns a handler that has each request authenticated, adds the token to it, and passes it on to next. So the
+// pages of the UI do not contain the token. If the server has no token, guarded returns next.
 func guarded(o Options, next http.Handler) http.Handler {
 	if o.Token == "" {
 		return next
@@ -19,8 +19,8 @@ func guarded(o Options, next http.Handler) http.Handler {
 	return guard(token(o.Token).added(next))
 }
 
-// added returns a handler that passes on requests with the token for the frontend. Most API calls pass on the token from the
-// header. The download of a history passes on the token from the context.
+// added returns a handler that passes on requests with the token for the frontend. Most API calls pass on the token
+// from the header. The download of a history passes on the token from the context.
 func (t token) added(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()
@@ -38,7 +38,8 @@ func (t token) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != healthPath && !t.isIn(r.Header.Get(authorizationHeader)) {
 			w.Header().Set("WWW-Authenticate", bearerScheme)
-			http.Error(w, "This Web UI wants its server's token, as the header Authorization: Bearer TOKEN.", http.StatusUnauthorized)
+			http.Error(w, "This Web UI wants its server's token, as the header Authorization: Bearer TOKEN.",
+				http.StatusUnauthorized)
 			return
 		}
 		next.ServeHTTP(w, r)

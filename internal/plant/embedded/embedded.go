@@ -48,11 +48,11 @@ type Options struct {
 	FrontendPort int
 	// UIPort is the port of the Web UI. Zero means any free port.
 	UIPort int
-	// Token is required from clients in the header `authorization: Bearer TOKEN`. If Token is empty, everybody who can reach
-	// the ports has full access.
+	// Token is required from clients in the header `authorization: Bearer TOKEN`. If Token is empty, everybody who can
+	// reach the ports has full access.
 	Token string
-	// Guard wraps the Web UI's handler, and passes on the requests of those who have full access. Nil passes on requests with
-	// the token in the header. Without a Token, Guard is not called.
+	// Guard wraps the Web UI's handler, and passes on the requests of those who have full access. Nil passes on
+	// requests with the token in the header. Without a Token, Guard is not called.
 	Guard func(http.Handler) http.Handler
 	// NoUI disables the Web UI.
 	NoUI bool
@@ -95,7 +95,8 @@ func (o Options) withDefaults() Options {
 func (o Options) validate() error {
 	var problems []error
 	if o.Retention < minRetention {
-		problems = append(problems, fmt.Errorf("a retention of %s is too short; use at least %s", o.Retention, minRetention))
+		problems = append(problems, fmt.Errorf("a retention of %s is too short; use at least %s", o.Retention,
+			minRetention))
 	}
 	for _, port := range []struct {
 		service string
@@ -103,7 +104,8 @@ func (o Options) validate() error {
 	}{{frontendService, o.FrontendPort}, {uiService, o.UIPort}} {
 		if port.number < 0 || port.number > maxPort {
 			problems = append(problems, fmt.Errorf(
-				"port %d for the %s is outside 0..%d; choose another port, or 0 for a free one", port.number, port.service, maxPort))
+				"port %d for the %s is outside 0..%d; choose another port, or 0 for a free one", port.number,
+				port.service, maxPort))
 		}
 	}
 	return errors.Join(problems...)

@@ -66,7 +66,8 @@ func hostPort(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(
 func portError(service string, port int, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("port %d for the %s is in use by another program; choose another port, or 0 for a free one: %w",
+		return fmt.Errorf("port %d for the %s is in use by another program; choose another port, or 0 for a free "+
+			"one: %w",
 			port, service, err)
 	case errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("port %d for the %s needs more rights than this user has; choose one above 1023: %w",

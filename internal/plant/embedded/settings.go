@@ -69,8 +69,9 @@ func tuned() settings {
 		// must be equal.
 		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
 		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
-		// Lists of workflows and schedules within a second. The default of 10 protects a shared database; beyond it clients wait
-		// and repeat. Pages and the API list for several people at once, and a list takes a millisecond here.
+		// Lists of workflows and schedules within a second. The default of 10 protects a shared database; beyond it
+		// clients wait and repeat. Pages and the API list for several people at once, and a list takes a millisecond
+		// here.
 		dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance.Key(): 200,
 	}
 	maps.Copy(quick, stock())

@@ -19,8 +19,8 @@ const (
 
 // tokenWanted is the error message for a refused client. It says how to get the token, which the program claudeops
 // prints.
-const tokenWanted = "this Temporal belongs to a `claudeops up` and wants its token: set CLAUDEOPS_STATE_DIR to the state directory " +
-	"of that one, or run the lines that its `claudeops env` prints"
+const tokenWanted = "this Temporal belongs to a `claudeops up` and wants its token: set CLAUDEOPS_STATE_DIR to the " +
+	"state directory of that one, or run the lines that its `claudeops env` prints"
 
 // token is the secret that clients must present. The empty token admits everybody.
 type token string

@@ -121,19 +121,20 @@ func withShownToken(ctx context.Context) context.Context {
 	return context.WithValue(ctx, shownTokenKey{}, true)
 }
 
-// showedToken reports whether the header of r contained the token. A cookie does not count, because a browser can add the
-// cookie to requests that another page sends.
+// showedToken reports whether the header of r contained the token. A cookie does not count, because a browser can add
+// the cookie to requests that another page sends.
 func showedToken(r *http.Request) bool {
 	showed, _ := r.Context().Value(shownTokenKey{}).(bool)
 	return showed
 }
 
-// admissionKey is the context key of a func() error. That function returns the result of Options.Admit for the connection.
+// admissionKey is the context key of a func() error. That function returns the result of Options.Admit for the
+// connection.
 type admissionKey struct{}
 
-// uiAdmission returns a function that stores the result of admit in the context of a connection's requests. The function
-// calls admit at the first request, so that accepting connections does not wait for admit. If admit is nil, the
-// function stores nothing.
+// uiAdmission returns a function that stores the result of admit in the context of a connection's requests. The
+// function calls admit at the first request, so that accepting connections does not wait for admit. If admit is nil,
+// the function stores nothing.
 func uiAdmission(admit func(Connection) error, logger *slog.Logger) func(context.Context, net.Conn) context.Context {
 	return func(ctx context.Context, conn net.Conn) context.Context {
 		if admit == nil {

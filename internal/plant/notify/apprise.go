@@ -45,7 +45,8 @@ func parseApprise(rawURL string) ([]sender, error) {
 	}
 	prefix, key := path.Split(strings.TrimSuffix(parsed.Path, "/"))
 	if parsed.Host == "" || !appriseKey.MatchString(key) {
-		return nil, fmt.Errorf("be %s://HOST:PORT/KEY, where KEY names a configuration that the Apprise API has stored", parsed.Scheme)
+		return nil, fmt.Errorf("be %s://HOST:PORT/KEY, where KEY names a configuration that the Apprise API has "+
+			"stored", parsed.Scheme)
 	}
 	query := parsed.Query()
 	api := apprise{user: parsed.User, tags: query.Get("tags")}

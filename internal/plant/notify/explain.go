@@ -28,8 +28,8 @@ var (
 
 // explain returns the plain words of said without any part of rawURL.
 //
-// Services and libraries put URLs and parts of them into their errors, in different spellings. Therefore explain shows words
-// that match an allow-list of patterns and do not occur in the URL. It hides all other words.
+// Services and libraries put URLs and parts of them into their errors, in different spellings. Therefore explain shows
+// words that match an allow-list of patterns and do not occur in the URL. It hides all other words.
 func explain(said, rawURL string) string {
 	secret := strings.ToLower(rawURL)
 	if decoded, err := url.PathUnescape(rawURL); err == nil {

@@ -6,11 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// shortRoom is the size in bytes of the message for a service that has refused a longer one. It has room for what to do, and a link.
+// shortRoom is the size in bytes of the message for a service that has refused a longer one. It has room for what to
+// do, and a link.
 const shortRoom = 640
 
-// fit returns m with at most room bytes. It keeps the title and the first line, shortened if necessary, and the lines of Then. Of
-// the other lines it keeps the last ones: they are the latest.
+// fit returns m with at most room bytes. It keeps the title and the first line, shortened if necessary, and the lines
+// of Then. Of the other lines it keeps the last ones: they are the latest.
 func fit(m Message, room int) Message {
 	if len(m.Title)+len(gap)+len(m.whole()) <= room {
 		return m
@@ -42,7 +43,8 @@ func fit(m Message, room int) Message {
 // omitted tells the reader that lines are missing.
 func omitted(lines int) string { return fmt.Sprintf("… (%d lines left out)", lines) }
 
-// keepFirst returns the first lines that fit into room bytes. It leaves out a line that is too long by itself: half a link leads nowhere.
+// keepFirst returns the first lines that fit into room bytes. It leaves out a line that is too long by itself: half a
+// link leads nowhere.
 func keepFirst(lines []string, room int) string {
 	var kept []string
 	for _, line := range lines {

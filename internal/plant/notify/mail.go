@@ -12,8 +12,8 @@ import (
 	"github.com/wneessen/go-mail"
 )
 
-// mailTo returns a sender for each recipient of an smtp URL. Each has an e-mail of its own: a server that refuses one recipient takes
-// the e-mails for the others.
+// mailTo returns a sender for each recipient of an smtp URL. Each has an e-mail of its own: a server that refuses one
+// recipient takes the e-mails for the others.
 func mailTo(service *shoutrrr.Service) []sender {
 	config := service.Config
 	config.FixEmailTags()
@@ -80,7 +80,8 @@ func mailOptions(config *shoutrrr.Config) []mail.Option {
 		kind = mail.SMTPAuthPlainNoEnc // nobody else reads what stays on this host
 	}
 	if kind != "" {
-		options = append(options, mail.WithSMTPAuth(kind), mail.WithUsername(config.Username), mail.WithPassword(config.Password))
+		options = append(options, mail.WithSMTPAuth(kind), mail.WithUsername(config.Username),
+			mail.WithPassword(config.Password))
 	}
 	return options
 }

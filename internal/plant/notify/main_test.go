@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 // played maps the hosts of services to the addresses of servers that play them in a test.
 var played sync.Map
 
-// onlyLoopback sends requests for a played host to the server that plays it. A request to another host fails, with an error that
-// contains as much of the URL as possible.
+// onlyLoopback sends requests for a played host to the server that plays it. A request to another host fails, with an
+// error that contains as much of the URL as possible.
 type onlyLoopback struct{ next http.RoundTripper }
 
 func (o onlyLoopback) RoundTrip(request *http.Request) (*http.Response, error) {

@@ -38,7 +38,8 @@ type answer struct {
 	json   map[string]any // nil if text is no JSON object
 }
 
-// proof returns nil if an answer proves that the service has taken the message. The page of a proxy with status 200 proves nothing.
+// proof returns nil if an answer proves that the service has taken the message. The page of a proxy with status 200
+// proves nothing.
 type proof func(answer) error
 
 // post returns a sender of one request for each message.
@@ -67,7 +68,8 @@ type failure struct {
 }
 
 func (f failure) Error() string {
-	return strings.Join(slices.DeleteFunc([]string{f.own, f.foreign}, func(text string) bool { return text == "" }), ": ")
+	return strings.Join(slices.DeleteFunc([]string{f.own, f.foreign}, func(text string) bool { return text == "" }),
+		": ")
 }
 
 // unproven returns the error for an answer with a status of success that does not prove a delivery.
@@ -92,8 +94,8 @@ func (a answer) words() string {
 			}
 		case map[string]any:
 			for _, key := range []string{
-				"error", "errors", "description", "errorDescription", "errorMessage", "errmsg", "message", "msg", "title", "details",
-				"response",
+				"error", "errors", "description", "errorDescription", "errorMessage", "errmsg", "message", "msg",
+				"title", "details", "response",
 			} {
 				collect(value[key])
 			}

@@ -42,8 +42,8 @@ var kinds = map[string]kind{
 		return to(is("code", 200.0), func(m Message) request {
 			c := s.Config
 			return request{url: c.GetAPIURL("push"), body: filled(object{
-				"title": m.Title, "body": m.whole(), "device_key": c.DeviceKey, "sound": c.Sound, "icon": c.Icon, "group": c.Group,
-				"url": c.URL, "category": c.Category, "copy": c.Copy, "badge": c.Badge,
+				"title": m.Title, "body": m.whole(), "device_key": c.DeviceKey, "sound": c.Sound, "icon": c.Icon,
+				"group": c.Group, "url": c.URL, "category": c.Category, "copy": c.Copy, "badge": c.Badge,
 			})}
 		})
 	})},
@@ -68,7 +68,10 @@ var kinds = map[string]kind{
 				url: target + "?" + query.Encode(),
 				body: filled(object{
 					"username": s.Config.Username, "avatar_url": s.Config.Avatar,
-					"embeds": []object{{"title": cutBytes(m.Title, 256), "description": m.whole(), "color": colors[m.Level]}},
+					"embeds": []object{{
+						"title": cutBytes(m.Title, 256), "description": m.whole(),
+						"color": colors[m.Level],
+					}},
 				}),
 			}
 		})
@@ -109,8 +112,8 @@ var kinds = map[string]kind{
 				}
 				values[fmt.Sprint("value", s.Config.UseMessageAsValue)] = text
 				return request{
-					url:  "https://maker.ifttt.com/trigger/" + url.PathEscape(event) + "/with/key/" + url.PathEscape(s.Config.WebHookID),
-					body: values,
+					url: "https://maker.ifttt.com/trigger/" + url.PathEscape(event) + "/with/key/" +
+						url.PathEscape(s.Config.WebHookID), body: values,
 				}
 			})
 		})
@@ -119,7 +122,8 @@ var kinds = map[string]kind{
 	"join": {3_000, on(func(s *join.Service) []sender {
 		return to(is("success", true), func(m Message) request {
 			query := url.Values{
-				"deviceIds": {strings.Join(s.Config.Devices, ",")}, "apikey": {s.Config.APIKey}, "text": {m.whole()}, "title": {m.Title},
+				"deviceIds": {strings.Join(s.Config.Devices, ",")}, "apikey": {s.Config.APIKey}, "text": {m.whole()},
+				"title": {m.Title},
 			}
 			if s.Config.Icon != "" {
 				query.Set("icon", s.Config.Icon)
@@ -157,8 +161,9 @@ var kinds = map[string]kind{
 	"ntfy": {4_096, on(func(s *ntfy.Service) []sender {
 		c := s.Config
 		header := map[string]string{
-			"Priority": c.Priority.String(), "Tags": strings.Join(c.Tags, ","), "Delay": c.Delay, "Actions": strings.Join(c.Actions, ";"),
-			"Click": c.Click, "Attach": c.Attach, "X-Icon": c.Icon, "Filename": c.Filename, "Email": c.Email,
+			"Priority": c.Priority.String(), "Tags": strings.Join(c.Tags, ","), "Delay": c.Delay,
+			"Actions": strings.Join(c.Actions, ";"), "Click": c.Click, "Attach": c.Attach, "X-Icon": c.Icon,
+			"Filename": c.Filename, "Email": c.Email,
 		}
 		if !c.Cache {
 			header["Cache"] = "no"
@@ -179,9 +184,9 @@ var kinds = map[string]kind{
 		return to(has("requestId"), func(m Message) request {
 			c := s.Config
 			body := filled(object{
-				"message": cutBytes(m.Title, opsgenie.MaxMessageLength), "description": m.whole() + "\n" + c.Description,
-				"alias": c.Alias, "actions": c.Actions, "tags": c.Tags, "entity": c.Entity, "source": c.Source, "priority": c.Priority,
-				"user": c.User, "note": c.Note,
+				"message": cutBytes(m.Title, opsgenie.MaxMessageLength), "description": m.whole() + "\n" +
+					c.Description, "alias": c.Alias, "actions": c.Actions, "tags": c.Tags, "entity": c.Entity,
+				"source": c.Source, "priority": c.Priority, "user": c.User, "note": c.Note,
 			})
 			for key, value := range map[string][]opsgenie.Entity{"responders": c.Responders, "visibleTo": c.VisibleTo} {
 				if len(value) > 0 {
@@ -204,7 +209,8 @@ var kinds = map[string]kind{
 				push := pushbullet.NewNotePush(m.whole(), m.Title)
 				push.SetTarget(recipient)
 				return request{
-					url: "https://api.pushbullet.com/v2/pushes", header: map[string]string{"Access-Token": s.Config.Token}, body: push,
+					url:    "https://api.pushbullet.com/v2/pushes",
+					header: map[string]string{"Access-Token": s.Config.Token}, body: push,
 				}
 			})
 		})
@@ -213,8 +219,8 @@ var kinds = map[string]kind{
 		return to(is("status", 1.0), func(m Message) request {
 			c := s.Config
 			return request{url: "https://api.pushover.net/1/messages.json", body: url.Values{
-				"device": {strings.Join(c.Devices, ",")}, "user": {c.User}, "token": {c.Token}, "title": {cutBytes(m.Title, 250)},
-				"message": {m.whole()}, "priority": {strconv.Itoa(int(c.Priority))},
+				"device": {strings.Join(c.Devices, ",")}, "user": {c.User}, "token": {c.Token},
+				"title": {cutBytes(m.Title, 250)}, "message": {m.whole()}, "priority": {strconv.Itoa(int(c.Priority))},
 			}}
 		})
 	})},
@@ -239,11 +245,15 @@ var kinds = map[string]kind{
 				if c.Token != "" {
 					header["Authorization"] = "Bearer " + c.Token
 				} else if c.User != "" {
-					header["Authorization"] = "Basic " + base64.StdEncoding.EncodeToString([]byte(c.User+":"+c.Password))
+					header["Authorization"] = "Basic " +
+						base64.StdEncoding.EncodeToString([]byte(c.User+":"+c.Password))
 				}
 				return request{
-					url: secureUnless(c.DisableTLS) + net.JoinHostPort(c.Host, strconv.Itoa(c.Port)) + "/v2/send", header: header,
-					body: object{"message": m.oneText(), "number": c.Source, "recipients": []string{recipient}},
+					url:    secureUnless(c.DisableTLS) + net.JoinHostPort(c.Host, strconv.Itoa(c.Port)) + "/v2/send",
+					header: header, body: object{
+						"message": m.oneText(), "number": c.Source,
+						"recipients": []string{recipient},
+					},
 				}
 			})
 		})
@@ -255,12 +265,17 @@ var kinds = map[string]kind{
 			return slack.CreateJSONPayload(&config, m.whole())
 		}
 		if !s.Config.Token.IsAPIToken() {
-			return to(says("ok"), func(m Message) request { return request{url: s.Config.Token.WebhookURL(), body: payload(m)} })
+			return to(says("ok"), func(m Message) request {
+				return request{
+					url:  s.Config.Token.WebhookURL(),
+					body: payload(m),
+				}
+			})
 		}
 		return to(is("ok", true), func(m Message) request {
 			return request{
-				url: "https://slack.com/api/chat.postMessage", header: map[string]string{"Authorization": s.Config.Token.Authorization()},
-				body: payload(m),
+				url:    "https://slack.com/api/chat.postMessage",
+				header: map[string]string{"Authorization": s.Config.Token.Authorization()}, body: payload(m),
 			}
 		})
 	})},
@@ -273,10 +288,14 @@ var kinds = map[string]kind{
 			for line := range strings.SplitSeq(m.whole(), "\n") {
 				sections = append(sections, object{"text": line})
 			}
-			return request{url: teams.BuildWebhookURL(c.Host, c.Group, c.Tenant, c.AltID, c.GroupOwner, c.ExtraID), body: filled(object{
-				"@type": "MessageCard", "@context": "http://schema.org/extensions", "title": m.Title,
-				"summary": cmp.Or(m.Title, "Claude Ops"), "themeColor": c.Color, "markdown": true, "sections": sections,
-			})}
+			return request{
+				url: teams.BuildWebhookURL(c.Host, c.Group, c.Tenant, c.AltID, c.GroupOwner, c.ExtraID),
+				body: filled(object{
+					"@type": "MessageCard", "@context": "http://schema.org/extensions", "title": m.Title,
+					"summary": cmp.Or(m.Title, "Claude Ops"), "themeColor": c.Color, "markdown": true,
+					"sections": sections,
+				}),
+			}
 		})
 	})},
 	// Without a parse mode, whatever the URL says: the text is plain, and Telegram refuses what is no valid markup.
@@ -286,7 +305,8 @@ var kinds = map[string]kind{
 			id, thread, _ := strings.Cut(chat, ":")
 			return post(is("ok", true), func(m Message) request {
 				body := object{
-					"chat_id": id, "text": m.oneText(), "disable_notification": !c.Notification, "disable_web_page_preview": !c.Preview,
+					"chat_id": id, "text": m.oneText(), "disable_notification": !c.Notification,
+					"disable_web_page_preview": !c.Preview,
 				}
 				if number, err := strconv.Atoi(thread); err == nil {
 					body["message_thread_id"] = number
@@ -323,7 +343,8 @@ var kinds = map[string]kind{
 					"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte(c.BotMail+":"+c.BotKey)),
 				},
 				body: url.Values{
-					"type": {"stream"}, "to": {c.Stream}, "topic": {cutBytes(cmp.Or(c.Topic, "Claude Ops"), 60)}, "content": {m.oneText()},
+					"type": {"stream"}, "to": {c.Stream}, "topic": {cutBytes(cmp.Or(c.Topic, "Claude Ops"), 60)},
+					"content": {m.oneText()},
 				},
 			}
 		})

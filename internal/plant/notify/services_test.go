@@ -156,7 +156,8 @@ func (s playedService) play(t *testing.T, address string) Target {
 	return targets[0]
 }
 
-// serve starts a server that answers every request with a status and a text, such as "200 ok". For smtp it is a mail server.
+// serve starts a server that answers every request with a status and a text, such as "200 ok". For smtp it is a mail
+// server.
 func (s playedService) serve(t *testing.T, answer string) (address string, got func() string) {
 	t.Helper()
 	if strings.HasPrefix(s.url, "smtp:") {
@@ -237,8 +238,8 @@ func mailServer(t *testing.T, answer string) (address string, got func() string)
 	}
 }
 
-// TestEveryService holds each service against its own answer, a closed port, a silent server, the pages of a proxy, a redirect, and
-// its own refusal. Only its own answer is a success. The errors name the host and no secret.
+// TestEveryService holds each service against its own answer, a closed port, a silent server, the pages of a proxy, a
+// redirect, and its own refusal. Only its own answer is a success. The errors name the host and no secret.
 func TestEveryService(t *testing.T) { //nolint:paralleltest // another test plays the same hosts
 	require.Equal(t, services(), slices.Sorted(maps.Keys(playedServices)), "each service is tried")
 	// A variant plays the host of its service, so it runs after it.
@@ -344,7 +345,8 @@ func silentServer(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// TestRecipientsAreTargets checks that each recipient of a URL is a target: one that fails does not repeat a message to the others.
+// TestRecipientsAreTargets checks that each recipient of a URL is a target: one that fails does not repeat a message to
+// the others.
 func TestRecipientsAreTargets(t *testing.T) {
 	t.Parallel()
 	for rawURL, want := range map[string]int{
@@ -380,8 +382,8 @@ func long(letters string) Message {
 	}
 }
 
-// TestLongMessagesFit lets each service refuse what is longer than it takes, counted in bytes. Each must get the first line, what to do
-// and the link.
+// TestLongMessagesFit lets each service refuse what is longer than it takes, counted in bytes. Each must get the first
+// line, what to do and the link.
 func TestLongMessagesFit(t *testing.T) {
 	for name, s := range playedServices {
 		t.Run(name, func(t *testing.T) {

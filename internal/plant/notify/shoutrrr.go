@@ -12,11 +12,11 @@ import (
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 )
 
-// kind is a service with URLs of shoutrrr. Shoutrrr reads the URLs. It does not send, because it takes most answers for a success: the
-// page of a proxy, a redirect, an error that Telegram's or Join's API reports with another status.
+// kind is a service with URLs of shoutrrr. Shoutrrr reads the URLs. It does not send, because it takes most answers for
+// a success: the page of a proxy, a redirect, an error that Telegram's or Join's API reports with another status.
 type kind struct {
-	// room is the size in bytes of the longest message that the service takes, title included. Where the service counts characters, it is
-	// as many bytes, so that no way of counting exceeds it.
+	// room is the size in bytes of the longest message that the service takes, title included. Where the service counts
+	// characters, it is as many bytes, so that no way of counting exceeds it.
 	room    int
 	senders func(service types.Service, rawURL *url.URL) []sender
 }
@@ -37,7 +37,8 @@ func to(taken proof, prepare func(m Message) request) []sender {
 	return []sender{post(taken, prepare)}
 }
 
-// each returns a sender for each recipient, so that those that have got a message do not get it again when another one fails.
+// each returns a sender for each recipient, so that those that have got a message do not get it again when another one
+// fails.
 func each(recipients []string, senderOf func(recipient string) sender) []sender {
 	senders := make([]sender, len(recipients))
 	for i, recipient := range recipients {
@@ -62,7 +63,8 @@ func filled(o object) object {
 func parseService(service, rawURL string) (senders []sender, err error) {
 	defer func() {
 		if recover() != nil || err != nil { // the library's errors can contain the URL
-			senders, err = nil, fmt.Errorf("be a complete %s URL as https://shoutrrr.nickfedor.com describes it", service)
+			senders, err = nil, fmt.Errorf("be a complete %s URL as https://shoutrrr.nickfedor.com describes it",
+				service)
 		}
 	}()
 	parsed, err := url.Parse(rawURL)

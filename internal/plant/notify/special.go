@@ -42,7 +42,10 @@ func webhook(service types.Service, rawURL *url.URL) []sender {
 	return to(func(answer) error { return nil }, func(m Message) request {
 		payload, _ := s.GetPayload(s.Config, types.Params{s.Config.MessageKey: m.oneText()})
 		body, _ := io.ReadAll(payload) // from memory
-		return request{method: s.Config.RequestMethod, url: s.Config.WebhookURL().String(), header: header, body: string(body)}
+		return request{
+			method: s.Config.RequestMethod, url: s.Config.WebhookURL().String(), header: header,
+			body: string(body),
+		}
 	})
 }
 

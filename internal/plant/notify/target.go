@@ -34,8 +34,8 @@ type Message struct {
 	Title string // one line
 	// Text begins with the most important line.
 	Text string
-	// Then says what people can do, and where they read more; a line for each, the most important first. A message that is too long for
-	// a service loses lines of Text instead.
+	// Then says what people can do, and where they read more; a line for each, the most important first. A message that
+	// is too long for a service loses lines of Text instead.
 	Then  string
 	Level Level
 }
@@ -63,8 +63,8 @@ type Target struct {
 	sender  sender
 }
 
-// Parse returns the targets that rawURL describes, one for each recipient. It does not contact them. The text of an error completes
-// the phrase "it must", and contains no part of rawURL except the scheme.
+// Parse returns the targets that rawURL describes, one for each recipient. It does not contact them. The text of an
+// error completes the phrase "it must", and contains no part of rawURL except the scheme.
 func Parse(rawURL string) ([]Target, error) {
 	scheme, err := schemeOf(rawURL)
 	if err != nil {
@@ -79,7 +79,8 @@ func Parse(rawURL string) ([]Target, error) {
 	} else if service == appriseScheme || service == appriseTLSScheme {
 		senders, err = parseApprise(rawURL)
 	} else {
-		err = fmt.Errorf("begin with the scheme of a service, and %s:// is none; there are %s", scheme, strings.Join(services(), ", "))
+		err = fmt.Errorf("begin with the scheme of a service, and %s:// is none; there are %s", scheme,
+			strings.Join(services(), ", "))
 	}
 	if err != nil {
 		return nil, err
@@ -146,9 +147,9 @@ func publicHost(host string) string {
 	return strings.Join(labels, ".")
 }
 
-// Send delivers m and returns when the service has proven that it has taken it. If the service refuses a long message, Send tries a
-// short one. An error names the place and contains no other part of the URL. The message may have arrived despite an error, because
-// the answer may have been lost after the delivery.
+// Send delivers m and returns when the service has proven that it has taken it. If the service refuses a long message,
+// Send tries a short one. An error names the place and contains no other part of the URL. The message may have arrived
+// despite an error, because the answer may have been lost after the delivery.
 func (t Target) Send(ctx context.Context, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()

@@ -187,8 +187,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseAsksNobody checks that Parse does not contact the service. If it did, an unreachable service could keep a worker
-// from starting.
+// TestParseAsksNobody checks that Parse does not contact the service. If it did, an unreachable service could keep a
+// worker from starting.
 func TestParseAsksNobody(t *testing.T) {
 	t.Parallel()
 	s := startService(t, http.StatusOK)

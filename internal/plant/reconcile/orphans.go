@@ -21,7 +21,8 @@ const orphansLimit = 10 * time.Second
 
 // Describer describes workflows. A Temporal client implements it.
 type Describer interface {
-	DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
+	DescribeWorkflowExecution(ctx context.Context, workflowID,
+		runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
 }
 
 // Completer ends activities by their task tokens. A Temporal client implements it.
@@ -37,7 +38,8 @@ func (l *Leases) FailOrphaned(ctx context.Context, c Completer) {
 	defer cancel()
 	orphaned, err := l.takeOrphaned()
 	if err != nil {
-		l.logger.Warn("cannot read all leases of workers that died; their activities wait for their time-out", "error", err)
+		l.logger.Warn("cannot read all leases of workers that died; their activities wait for their time-out", "error",
+			err)
 	}
 	for _, attempt := range orphaned {
 		if err := attempt.fail(ctx, c); err != nil {

@@ -85,8 +85,8 @@ func TestOrphanedActivities(t *testing.T) {
 	}
 }
 
-// TestFailOrphaned checks that the activities of a dead worker are failed once, and that the activities of a running worker
-// are not failed.
+// TestFailOrphaned checks that the activities of a dead worker are failed once, and that the activities of a running
+// worker are not failed.
 func TestFailOrphaned(t *testing.T) {
 	t.Parallel()
 	l, logged := testLeases(t)

@@ -29,8 +29,8 @@ func (r PendingReader) PendingAgents(ctx context.Context, workflowID, runID stri
 	return pendingAgents(described.GetPendingActivities(), r.Converter), nil
 }
 
-// pendingAgents returns the pending activities that run agents. Temporal still lists the pending activities of a workflow
-// after the workflow was terminated.
+// pendingAgents returns the pending activities that run agents. Temporal still lists the pending activities of a
+// workflow after the workflow was terminated.
 func pendingAgents(pending []*workflowpb.PendingActivityInfo, data converter.DataConverter) []activities.PendingAgent {
 	var agents []activities.PendingAgent
 	for _, one := range pending {

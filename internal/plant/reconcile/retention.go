@@ -15,20 +15,20 @@ import (
 // retentionInterval is the default time between two removals.
 const retentionInterval = time.Hour
 
-// OldRecords finds and removes the records of chains that ended long ago. The comments of store.Store describe the methods in
-// detail.
+// OldRecords finds and removes the records of chains that ended long ago. The comments of store.Store describe the
+// methods in detail.
 type OldRecords interface {
 	RemovalDuty
 
-	// OldChains returns a page of the chains with only old, unneeded records, sorted. To read the next page, pass the last
-	// chain of this page as the argument after.
+	// OldChains returns a page of the chains with only old, unneeded records, sorted. To read the next page, pass the
+	// last chain of this page as the argument after.
 	OldChains(ctx context.Context, before time.Time, after escalation.ChainRun) ([]store.OldChain, error)
 	// RemoveChain removes the records of a chain. It returns false if the records are needed now.
 	RemoveChain(ctx context.Context, chain escalation.ChainRun, before time.Time) (store.Removed, bool, error)
 	// RemoveIncidents removes incidents that were resolved before the given time.
 	RemoveIncidents(ctx context.Context, before time.Time) (int64, error)
-	// RemoveMemories removes the memories that nobody has confirmed, and those that people have deleted, before the given
-	// time.
+	// RemoveMemories removes the memories that nobody has confirmed, and those that people have deleted, before the
+	// given time.
 	RemoveMemories(ctx context.Context, before time.Time) (int64, error)
 }
 
@@ -38,8 +38,8 @@ type RemovalDuty interface {
 	ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (bool, error)
 	// Now returns the database's time. If the database has no clock of its own, it returns the time of this host.
 	Now(ctx context.Context, host time.Time) (time.Time, error)
-	// TrustClock reports whether now can be the time: the clock has not just jumped ahead of the last time of which that was
-	// known. It returns that last time.
+	// TrustClock reports whether now can be the time: the clock has not just jumped ahead of the last time of which
+	// that was known. It returns that last time.
 	TrustClock(ctx context.Context, now time.Time) (trusted bool, last time.Time, err error)
 }
 
@@ -51,11 +51,11 @@ var (
 	_ OldTalks   = (*store.Store)(nil)
 )
 
-// OldTalks finds and removes the records of old turns of conversations. A conversation has no end, so its turns are removed one
-// by one.
+// OldTalks finds and removes the records of old turns of conversations. A conversation has no end, so its turns are
+// removed one by one.
 type OldTalks interface {
-	// OldTalkSessions returns a page of the sessions of conversations that ended before a time. To read the next page, pass the
-	// last session of this page as the argument after.
+	// OldTalkSessions returns a page of the sessions of conversations that ended before a time. To read the next page,
+	// pass the last session of this page as the argument after.
 	OldTalkSessions(ctx context.Context, before time.Time, after store.OldTalkSession) ([]store.OldTalkSession, error)
 	// RemoveTalkSession removes the record of such a session.
 	RemoveTalkSession(ctx context.Context, sessionID string) error
@@ -70,11 +70,11 @@ type Conversations interface {
 	Remove(ctx context.Context, sessionID string) error
 }
 
-// Retention removes the records and the archived conversations of old chains. It keeps chains that still run or wait, and chains
-// of unresolved incidents. At any time, only one worker removes records.
+// Retention removes the records and the archived conversations of old chains. It keeps chains that still run or wait,
+// and chains of unresolved incidents. At any time, only one worker removes records.
 //
-// What cannot be removed, such as a conversation under an object lock, stays with its records, and is tried again at the next
-// interval. It stops nothing else.
+// What cannot be removed, such as a conversation under an object lock, stays with its records, and is tried again at
+// the next interval. It stops nothing else.
 type Retention struct {
 	Records  OldRecords
 	Talks    OldTalks
@@ -82,7 +82,8 @@ type Retention struct {
 	Temporal Describer
 	// Holder identifies this worker.
 	Holder string
-	// Keep is the time for which records are kept. 0 keeps them for ever; only memories that nobody has confirmed are removed.
+	// Keep is the time for which records are kept. 0 keeps them for ever; only memories that nobody has confirmed are
+	// removed.
 	Keep time.Duration
 	// Interval is the time between two removals. 0 means one hour.
 	Interval time.Duration
@@ -133,14 +134,15 @@ func (r Retention) remove(ctx context.Context, now time.Time) error {
 	}
 	if sum != (removed{}) {
 		r.Logger.Info("removed old records and conversations", "keep", r.Keep,
-			"chains", sum.chains, "sessions", sum.Sessions, "events", sum.Events, "incidents", sum.incidents, "memories", sum.memories,
+			"chains", sum.chains, "sessions", sum.Sessions, "events", sum.Events, "incidents", sum.incidents,
+			"memories", sum.memories,
 			"turns", sum.turns)
 	}
 	return err
 }
 
-// maxClockSkew is the largest accepted difference between the clocks of this host and of the database. Records are kept for weeks, so
-// that a smaller one removes nothing too early.
+// maxClockSkew is the largest accepted difference between the clocks of this host and of the database. Records are kept
+// for weeks, so that a smaller one removes nothing too early.
 const maxClockSkew = 10 * time.Minute
 
 // checkClock returns an error if the clock of this host may be wrong. What is removed because of a wrong clock is lost.
@@ -150,13 +152,16 @@ func (r Retention) checkClock(ctx context.Context, now time.Time) error {
 		return err
 	}
 	if skew := now.Sub(theirs).Abs(); skew > maxClockSkew {
-		return fmt.Errorf("nothing is removed, because it is %s on this host and %s in the database: synchronize both with NTP",
+		return fmt.Errorf("nothing is removed, because it is %s on this host and %s in the database: synchronize "+
+			"both with NTP",
 			now.UTC().Format(time.RFC3339), theirs.UTC().Format(time.RFC3339))
 	}
 	trusted, last, err := r.Records.TrustClock(ctx, now)
 	if err == nil && !trusted {
-		err = fmt.Errorf("nothing is removed, because it is %s on this host, and was %s when a worker last looked: if no worker has "+
-			"run in between, old records are removed a day from now; otherwise set the clock", now.UTC().Format(time.RFC3339),
+		err = fmt.Errorf("nothing is removed, because it is %s on this host, and was %s when a worker last looked: "+
+			"if no worker has "+
+			"run in between, old records are removed a day from now; otherwise set the clock",
+			now.UTC().Format(time.RFC3339),
 			last.UTC().Format(time.RFC3339))
 	}
 	return err
@@ -225,7 +230,9 @@ func (r Retention) removeChains(ctx context.Context, before time.Time, sum *remo
 
 // removeChain removes the conversations of a chain, and then the chain's records. If removing a conversation fails, the
 // records remain, so that the next call finds the chain again.
-func (r Retention) removeChain(ctx context.Context, chain store.OldChain, before time.Time, sum *removed, left *leftovers) error {
+func (r Retention) removeChain(
+	ctx context.Context, chain store.OldChain, before time.Time, sum *removed, left *leftovers,
+) error {
 	for _, id := range chain.SessionIDs {
 		if err := r.Archive.Remove(ctx, id); err != nil {
 			left.add(fmt.Errorf("remove the conversations of chain %q: %w", chain.ChainID, err))

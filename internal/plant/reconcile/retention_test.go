@@ -34,7 +34,8 @@ func (a *fakeArchive) Remove(_ context.Context, sessionID string) error {
 	return nil
 }
 
-// TestRetention checks that chains that ended long ago are removed. Chains that run, wait or cannot be looked up must remain.
+// TestRetention checks that chains that ended long ago are removed. Chains that run, wait or cannot be looked up must
+// remain.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
@@ -111,8 +112,8 @@ func TestRetentionOfMemories(t *testing.T) {
 	require.Equal(t, "It listens on port 2.", left[0].Text)
 }
 
-// TestRetentionOfConversations checks that old turns are removed although their conversation runs, and that they remain where
-// records are kept for ever.
+// TestRetentionOfConversations checks that old turns are removed although their conversation runs, and that they remain
+// where records are kept for ever.
 func TestRetentionOfConversations(t *testing.T) {
 	t.Parallel()
 	for setting, removes := range map[string]bool{"": false, "0s": false, "744h": true, "87600h": false} {
@@ -175,8 +176,8 @@ func testRetentionOfConversations(t *testing.T, keep time.Duration, removes bool
 	require.InDelta(t, 2.0, spent.SpentUSD, 1e-9)
 }
 
-// TestRetentionOfLockedConversations checks that a conversation under an object lock keeps its own records, and stops nothing else,
-// however many there are.
+// TestRetentionOfLockedConversations checks that a conversation under an object lock keeps its own records, and stops
+// nothing else, however many there are.
 func TestRetentionOfLockedConversations(t *testing.T) {
 	t.Parallel()
 	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
@@ -208,7 +209,8 @@ func TestRetentionOfLockedConversations(t *testing.T) {
 	require.Len(t, left, 150)
 }
 
-// TestRetentionWithAWrongClock checks that nothing is removed if the clock of this host has jumped, or differs from the database's.
+// TestRetentionWithAWrongClock checks that nothing is removed if the clock of this host has jumped, or differs from the
+// database's.
 func TestRetentionWithAWrongClock(t *testing.T) {
 	t.Parallel()
 	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))

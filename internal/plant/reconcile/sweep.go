@@ -67,8 +67,8 @@ var _ Records = (*store.Store)(nil)
 // sessions of such chains, and releases their services and incidents, because the chains cannot do that. Sweeper
 // deletes no record.
 //
-// A running chain of another namespace is unknown to this Sweeper's Temporal. So Sweeper first makes sure that the records belong to
-// its own namespace.
+// A running chain of another namespace is unknown to this Sweeper's Temporal. So Sweeper first makes sure that the
+// records belong to its own namespace.
 //
 // The cost of a closed session is the estimate of its last heartbeat. Without a heartbeat the cost is unknown, and the
 // day's budget counts the session's whole reservation.
@@ -103,13 +103,14 @@ func (s Sweeper) Run(ctx context.Context) {
 	}
 }
 
-// isDue reports whether this worker is to sweep now. It claims the sweep for half the interval only: if this worker dies,
-// another one sweeps soon.
+// isDue reports whether this worker is to sweep now. It claims the sweep for half the interval only: if this worker
+// dies, another one sweeps soon.
 func (s Sweeper) isDue(ctx context.Context) bool {
 	now := time.Now()
 	due, err := s.Records.ClaimDuty(ctx, "sweep", s.Holder, now, now.Add(s.interval()/2))
 	if err != nil && ctx.Err() == nil {
-		s.Logger.Warn("cannot settle what ended chains have left behind; trying again", "interval", s.interval(), "error", err)
+		s.Logger.Warn("cannot settle what ended chains have left behind; trying again", "interval", s.interval(),
+			"error", err)
 	}
 	return due
 }
@@ -118,7 +119,8 @@ func (s Sweeper) isDue(ctx context.Context) bool {
 // unavailable.
 func (s Sweeper) Sweep(ctx context.Context) {
 	if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
-		s.Logger.Warn("cannot settle what ended chains have left behind; trying again", "interval", s.interval(), "error", err)
+		s.Logger.Warn("cannot settle what ended chains have left behind; trying again", "interval", s.interval(),
+			"error", err)
 	}
 }
 
@@ -181,7 +183,8 @@ func (s Sweeper) settleSession(ctx context.Context, chains *chainStates, session
 	report.Status, report.Error, report.CostEstimated = escalation.SessionFailed, end.reason, true
 	settled, err := s.Records.SettleSession(ctx, session.SessionID, report, time.Now())
 	if settled {
-		s.Logger.Warn("settled an abandoned session", "session", session.ID, "chain", session.ChainID, "reason", end.reason)
+		s.Logger.Warn("settled an abandoned session", "session", session.ID, "chain", session.ChainID, "reason",
+			end.reason)
 	}
 	return err
 }
@@ -194,7 +197,8 @@ func (s Sweeper) releaseLock(ctx context.Context, chains *chainStates, lock stor
 	}
 	released, err := s.Records.ReleaseLock(ctx, lock)
 	if released {
-		s.Logger.Warn("released an abandoned service", "service", cmp.Or(lock.Service, "all"), "chain", lock.ChainID, "reason", end.reason)
+		s.Logger.Warn("released an abandoned service", "service", cmp.Or(lock.Service, "all"), "chain", lock.ChainID,
+			"reason", end.reason)
 	}
 	return err
 }
@@ -208,7 +212,8 @@ func (s Sweeper) abandonIncidents(ctx context.Context, chains *chainStates, chai
 	}
 	abandoned, err := s.Records.AbandonIncidents(ctx, chain, end.reason)
 	if abandoned {
-		s.Logger.Warn("an ended chain no longer takes care of its incidents", "chain", chain.ChainID, "reason", end.reason)
+		s.Logger.Warn("an ended chain no longer takes care of its incidents", "chain", chain.ChainID, "reason",
+			end.reason)
 	}
 	return err
 }
@@ -244,8 +249,8 @@ func (s *chainStates) ending(ctx context.Context, chain escalation.ChainRun) end
 	return end
 }
 
-// endingOf looks up how a chain ended. For a running chain it returns zero. While a later chain with the same workflow ID runs,
-// the chain has ended, because Temporal runs only one of them at a time.
+// endingOf looks up how a chain ended. For a running chain it returns zero. While a later chain with the same workflow
+// ID runs, the chain has ended, because Temporal runs only one of them at a time.
 func (s *chainStates) endingOf(ctx context.Context, chain escalation.ChainRun) (ending, error) {
 	described, err := s.temporal.DescribeWorkflowExecution(ctx, chain.ChainID, "")
 	end, err := s.endingIn(described, err)
@@ -256,14 +261,16 @@ func (s *chainStates) endingOf(ctx context.Context, chain escalation.ChainRun) (
 	if chain.FirstRunID == info.GetFirstRunId() || chain.FirstRunID == info.GetExecution().GetRunId() {
 		return ending{}, nil
 	}
-	// The runs of a cron schedule share their first run. So only the chain's own first run shows whether it is another chain. If
-	// that one has been continued as new, the running one may be its continuation.
+	// The runs of a cron schedule share their first run. So only the chain's own first run shows whether it is another
+	// chain. If that one has been continued as new, the running one may be its continuation.
 	described, err = s.temporal.DescribeWorkflowExecution(ctx, chain.ChainID, chain.FirstRunID)
 	return s.endingIn(described, err)
 }
 
 // endingIn returns how the described run ended; zero if it runs or was continued as new.
-func (s *chainStates) endingIn(described *workflowservice.DescribeWorkflowExecutionResponse, err error) (ending, error) {
+func (s *chainStates) endingIn(
+	described *workflowservice.DescribeWorkflowExecutionResponse, err error,
+) (ending, error) {
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
 		return ending{reason: "its chain is unknown to Temporal"}, nil
 	}

@@ -97,8 +97,8 @@ func (r fakeRuns) DescribeWorkflowExecution(
 	return nil, serviceerror.NewNotFound("unknown")
 }
 
-// TestEndingOfARun checks that a chain has ended although a later one with the same ID runs, and that a chain runs whose first run
-// was reset or continued as new.
+// TestEndingOfARun checks that a chain has ended although a later one with the same ID runs, and that a chain runs
+// whose first run was reset or continued as new.
 func TestEndingOfARun(t *testing.T) {
 	t.Parallel()
 	in := func(status enumspb.WorkflowExecutionStatus, first string) *workflowservice.DescribeWorkflowExecutionResponse {
@@ -179,8 +179,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepOfForeignRecords checks that a worker settles nothing once the records belong to another namespace: the chains there are
-// unknown to its Temporal.
+// TestSweepOfForeignRecords checks that a worker settles nothing once the records belong to another namespace: the
+// chains there are unknown to its Temporal.
 func TestSweepOfForeignRecords(t *testing.T) {
 	t.Parallel()
 	records := &openRecords{
@@ -192,8 +192,8 @@ func TestSweepOfForeignRecords(t *testing.T) {
 	require.Empty(t, records.released)
 }
 
-// TestSweepEndsTheWorkOnIncidents checks that an ended chain takes care of no incident any more. A running chain must keep its
-// incidents.
+// TestSweepEndsTheWorkOnIncidents checks that an ended chain takes care of no incident any more. A running chain must
+// keep its incidents.
 func TestSweepEndsTheWorkOnIncidents(t *testing.T) {
 	t.Parallel()
 	records := &openRecords{working: []store.ChainAtWork{working("runs"), working("terminated"), working("unknown"), working("away")}}

@@ -83,14 +83,16 @@ func (a *audit) write(ctx context.Context, event escalation.Event) {
 			return
 		}
 		if isPermanent(err) {
-			a.logger.Error("a refused answer is not recorded", "chain_id", event.ChainID, "event", event.Message, "error", err)
+			a.logger.Error("a refused answer is not recorded", "chain_id", event.ChainID, "event", event.Message,
+				"error", err)
 			return
 		}
 		select {
 		case <-time.After(auditPause):
 		case <-ctx.Done():
 			if _, draining := ctx.Deadline(); draining {
-				a.logger.Error("a refused answer is not recorded", "chain_id", event.ChainID, "event", event.Message, "error", err)
+				a.logger.Error("a refused answer is not recorded", "chain_id", event.ChainID, "event", event.Message,
+					"error", err)
 			} else {
 				a.add(event)
 			}
@@ -135,7 +137,8 @@ func (w *auditedWorkflow) ValidateUpdate(ctx workflow.Context, in *interceptor.U
 	w.audit.add(escalation.Event{
 		Key: fmt.Sprintf("%s/refused/%s", chain.RunID, hex.EncodeToString(digest[:12])), ChainID: chain.ID,
 		FirstRunID: workflow.GetInfo(ctx).OriginalRunID,
-		Kind:       escalation.EventGateRefused, Severity: escalation.SeverityWarning, Message: message, At: workflow.Now(ctx),
+		Kind:       escalation.EventGateRefused, Severity: escalation.SeverityWarning, Message: message,
+		At: workflow.Now(ctx),
 	})
 	return refusal
 }

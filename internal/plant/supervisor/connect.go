@@ -91,24 +91,28 @@ func withLocal(options client.Options, stateDir string) (client.Options, error) 
 func Connect(ctx context.Context, options client.Options) (client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	if options.DataConverter == nil { // if it cannot decrypt a chain's data, the SDK's own converter would end the chain
+	// if it cannot decrypt a chain's data, the SDK's own converter would end the chain
+	if options.DataConverter == nil {
 		options.DataConverter = encryption.NewConverter(nil)
 	}
 	options.WorkerHeartbeatInterval = cmp.Or(options.WorkerHeartbeatInterval, reportInterval)
 	connected, err := client.DialContext(ctx, options)
 	if err != nil && isUnknownHost(ctx, options.HostPort) {
-		return nil, fmt.Errorf("connect to Temporal at %s: there is no such host; set TEMPORAL_ADDRESS to where it runs", options.HostPort)
+		return nil, fmt.Errorf("connect to Temporal at %s: there is no such host; set TEMPORAL_ADDRESS to where it "+
+			"runs", options.HostPort)
 	}
 	if denied, ok := errors.AsType[*serviceerror.PermissionDenied](err); ok {
 		return nil, fmt.Errorf("connect to Temporal at %s: %s: %w", options.HostPort,
 			cmp.Or(denied.Reason, "set TEMPORAL_API_KEY to a key that it knows"), err)
 	}
 	if err != nil && options.HostPort == client.DefaultHostPort {
-		return nil, fmt.Errorf("no Temporal answers at %s: run `claudeops up` in another terminal, or set TEMPORAL_ADDRESS to where "+
+		return nil, fmt.Errorf("no Temporal answers at %s: run `claudeops up` in another terminal, or set "+
+			"TEMPORAL_ADDRESS to where "+
 			"yours runs", options.HostPort)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("connect to Temporal at %s: %w; check that it runs there, or set TEMPORAL_ADDRESS", options.HostPort, err)
+		return nil, fmt.Errorf("connect to Temporal at %s: %w; check that it runs there, or set TEMPORAL_ADDRESS",
+			options.HostPort, err)
 	}
 	return connected, nil
 }

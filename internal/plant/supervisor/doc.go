@@ -5,5 +5,6 @@
 //	SetUpNamespace    -> search attributes
 //	New, Run          -> two workers       until the context ends, then drained
 //
-// Package agent runs the sessions. Package reconcile cleans up after workers that died and chains that ended abnormally.
+// Package agent runs the sessions. Package reconcile cleans up after workers that died and chains that ended
+// abnormally.
 package supervisor

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
-// EnsureUser returns the configuration with the account that agents run as. If the account is missing, EnsureUser creates
-// it and reports so. An account that the operator has named is never missing.
+// EnsureUser returns the configuration with the account that agents run as. If the account is missing, EnsureUser
+// creates it and reports so. An account that the operator has named is never missing.
 func EnsureUser(ctx context.Context, cfg config.Config) (_ config.Config, created bool, err error) {
 	if !cfg.Claude.HasAgentUser() || cfg.Claude.Account != nil {
 		return cfg, false, nil
@@ -23,7 +23,8 @@ func EnsureUser(ctx context.Context, cfg config.Config) (_ config.Config, create
 		if failure == nil {
 			failure = err
 		}
-		return cfg, false, fmt.Errorf("create the user %s, as whom agents run: %w; create it, or set %sAGENT_USER to another user "+
+		return cfg, false, fmt.Errorf("create the user %s, as whom agents run: %w; create it, or set %sAGENT_USER to "+
+			"another user "+
 			"(or to none: then agents are root)", cfg.Claude.AgentUser, failure, config.Prefix)
 	}
 	return cfg, failure == nil, nil
@@ -46,7 +47,8 @@ func CheckUser(ctx context.Context, cfg config.Config, environ []string) error {
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("%sAGENT_USER=%s cannot get at a directory of the agents: %w; give that user the rights to it and to "+
+			return fmt.Errorf("%sAGENT_USER=%s cannot get at a directory of the agents: %w; give that user the "+
+				"rights to it and to "+
 				"pass through those above it, or name another directory", config.Prefix, account.Name, err)
 		}
 	}
@@ -75,8 +77,9 @@ func ownUser() string {
 	return fmt.Sprint("user ", os.Geteuid())
 }
 
-// ProbeSandbox starts a process in the sandbox of each tier that has a sandbox. It returns a description of the level of
-// protection on this host, and of what this level leaves open. If the configuration requires more, ProbeSandbox fails.
+// ProbeSandbox starts a process in the sandbox of each tier that has a sandbox. It returns a description of the level
+// of protection on this host, and of what this level leaves open. If the configuration requires more, ProbeSandbox
+// fails.
 func ProbeSandbox(ctx context.Context, cfg config.Config, environ []string) (string, error) {
 	if err := CheckLevel(cfg); err != nil {
 		return "", err
@@ -93,11 +96,12 @@ func ProbeSandbox(ctx context.Context, cfg config.Config, environ []string) (str
 	if found.Level == cell.LevelKernel {
 		open = append(open, "set "+config.Prefix+"AGENT_USER to give them a user of their own")
 	}
-	return fmt.Sprintf("%s (%s): %s", found.Level, found.Sandboxes, strings.Join(append(open, found.Gaps...), "; ")), nil
+	return fmt.Sprintf("%s (%s): %s", found.Level, found.Sandboxes, strings.Join(append(open, found.Gaps...), "; ")),
+		nil
 }
 
-// ProbeRepositories says in which directories of agents sessions may not commit, or commits cannot be pushed; nil if nobody must review
-// commits.
+// ProbeRepositories says in which directories of agents sessions may not commit, or commits cannot be pushed; nil if
+// nobody must review commits.
 func ProbeRepositories(cfg config.Config, environ []string) ([]string, error) {
 	policy, err := cfg.Guard.LoadPolicy()
 	if err != nil {

@@ -21,9 +21,10 @@ const cliProgram = "claude"
 
 // isForCLI reports whether the CLI itself gets a passed variable.
 func isForCLI(entry guard.Passed) bool {
-	return entry.Program == cliProgram || entry.Program == "" && slices.ContainsFunc(cliVariables, func(beginning string) bool {
-		return strings.HasPrefix(entry.Variable, beginning)
-	})
+	return entry.Program == cliProgram || entry.Program == "" && slices.ContainsFunc(cliVariables,
+		func(beginning string) bool {
+			return strings.HasPrefix(entry.Variable, beginning)
+		})
 }
 
 // ClaudeOptions returns the driver's options for the configured CLI.
@@ -55,7 +56,8 @@ func ClaudeOptions(settings config.Claude, environ []string) claude.Options {
 	return options
 }
 
-// CellOptions says how agents run on this host, as it is configured. The caller adds the CLI, a mask and a logger, as far as it needs them.
+// CellOptions says how agents run on this host, as it is configured. The caller adds the CLI, a mask and a logger, as
+// far as it needs them.
 func CellOptions(cfg config.Config, environ []string, policy *guard.Policy) cell.Options {
 	options := cell.Options{
 		Driver: ClaudeOptions(cfg.Claude, environ), Policy: policy, Place: (&places{config: cfg, environ: environ}).of,
@@ -64,7 +66,10 @@ func CellOptions(cfg config.Config, environ []string, policy *guard.Policy) cell
 		Hidden: hiddenFiles(cfg), Directories: append([]string{cfg.Claude.WorkDir}, cfg.Claude.Repositories...),
 		Closed: []string{cfg.State.Dir, filepath.Join(cfg.State.Dir, "up")}, ClosedTree: cfg.State.TranscriptsDir(),
 		SessionBytes: int64(cfg.Claude.SessionDisk) << 20, Reserve: cfg.State.Dir,
-		Limits: claude.Limits{FirstByte: cfg.Claude.FirstByteTimeout, Idle: cfg.Claude.IdleTimeout, Grace: cfg.Claude.StopGrace},
+		Limits: claude.Limits{
+			FirstByte: cfg.Claude.FirstByteTimeout, Idle: cfg.Claude.IdleTimeout,
+			Grace: cfg.Claude.StopGrace,
+		},
 	}
 	switch {
 	case cfg.Claude.Sandbox == config.SandboxOff:
@@ -75,11 +80,12 @@ func CellOptions(cfg config.Config, environ []string, policy *guard.Policy) cell
 	return options
 }
 
-// hiddenFiles lists the files that the sandbox hides from agents: the state directory and the database, the transcript archive, the
-// settings and the encryption keys.
+// hiddenFiles lists the files that the sandbox hides from agents: the state directory and the database, the transcript
+// archive, the settings and the encryption keys.
 func hiddenFiles(cfg config.Config) []string {
 	hidden := []string{
-		cfg.State.Dir, cfg.AgentsDir(), "/etc/claudeops", cfg.State.TranscriptsDir(), cfg.State.EnvFile, cfg.Encryption.KeysFile,
+		cfg.State.Dir, cfg.AgentsDir(), "/etc/claudeops", cfg.State.TranscriptsDir(), cfg.State.EnvFile,
+		cfg.Encryption.KeysFile,
 	}
 	if file := cfg.State.DatabaseFile(); file != "" {
 		hidden = append(hidden, file, file+"-wal", file+"-shm", file+"-journal")

@@ -10,7 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
-// CheckVariables says in a sentence which variables of CLAUDEOPS_PASS_ENV reach no program that they are named for; "" if there are none.
+// CheckVariables says in a sentence which variables of CLAUDEOPS_PASS_ENV reach no program that they are named for; ""
+// if there are none.
 func CheckVariables(cfg config.Config, environ []string) (string, error) {
 	policy, err := cfg.Guard.LoadPolicy()
 	if err != nil {
@@ -25,7 +26,8 @@ func CheckVariables(cfg config.Config, environ []string) (string, error) {
 	var problems []string
 	if len(nobodys) > 0 {
 		all := strings.Join(nobodys, ", ")
-		problem := fmt.Sprintf("no program gets %s: name one in %sPASS_ENV, as in %s=PROGRAM", all, config.Prefix, nobodys[0])
+		problem := fmt.Sprintf("no program gets %s: name one in %sPASS_ENV, as in %s=PROGRAM", all, config.Prefix,
+			nobodys[0])
 		if !slices.ContainsFunc(nobodys, guard.IsSecret) {
 			problem += fmt.Sprintf(", or write %s=%s if all of an agent's programs may read it", nobodys[0], cliProgram)
 		}
@@ -34,11 +36,14 @@ func CheckVariables(cfg config.Config, environ []string) (string, error) {
 	for _, entry := range cfg.Claude.PassEnv {
 		switch {
 		case entry.Program == cliProgram && guard.IsSecret(entry.Variable):
-			const hidden = "the CLI gets %s and its commands do not, because the name is that of a secret: name a program, as in %s=PROGRAM"
+			const hidden = "the CLI gets %s and its commands do not, because the name is that of a secret: name a " +
+				"program, as in %s=PROGRAM"
 			problems = append(problems, fmt.Sprintf(hidden, entry.Variable, entry.Variable))
-		case entry.Program != "" && entry.Program != cliProgram && guard.Host{}.LookPath(entry.Program, policy.Directories) == "":
-			problems = append(problems, fmt.Sprintf("%s is named for %s, which is in none of the policy's directories of programs (%s)",
-				entry.Variable, entry.Program, strings.Join(policy.Directories, ", ")))
+		case entry.Program != "" && entry.Program != cliProgram &&
+			guard.Host{}.LookPath(entry.Program, policy.Directories) == "":
+			problems = append(problems,
+				fmt.Sprintf("%s is named for %s, which is in none of the policy's directories of programs (%s)",
+					entry.Variable, entry.Program, strings.Join(policy.Directories, ", ")))
 		}
 	}
 	return strings.Join(problems, "; "), nil

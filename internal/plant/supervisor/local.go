@@ -203,7 +203,8 @@ func OpenToken(name string) (string, error) {
 	info, err := os.Stat(name)
 	switch {
 	case err == nil && info.Mode().Perm()&0o027 != 0:
-		return "", fmt.Errorf("token file %s has the mode %04o, with which others can read or change it; do: chmod 0600",
+		return "", fmt.Errorf("token file %s has the mode %04o, with which others can read or change it; do: chmod "+
+			"0600",
 			name, info.Mode().Perm())
 	case err == nil:
 		return readToken(name)

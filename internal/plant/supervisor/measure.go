@@ -84,14 +84,19 @@ func (a watchedAgent) Run(
 	if traced != nil {
 		observe = func(progress activities.AgentProgress) {
 			for _, call := range progress.Tools {
-				traced.Call(call.Number, call.Name, call.State == activities.ToolRunning, call.State == activities.ToolFailed)
+				traced.Call(call.Number, call.Name, call.State == activities.ToolRunning,
+					call.State == activities.ToolFailed)
 			}
 			watch(progress)
 		}
 	}
 	report, err := a.Agent.Run(ctx, run, observe)
-	traced.End(telemetry.SessionEnd{Status: string(report.Status), CostUSD: report.CostUSD, Turns: report.Turns, Err: err})
-	a.logger.InfoContext(ctx, "an agent has ended", "model", run.Policy.Model, "status", report.Status, "cost_usd", report.CostUSD,
+	traced.End(telemetry.SessionEnd{
+		Status: string(report.Status), CostUSD: report.CostUSD, Turns: report.Turns,
+		Err: err,
+	})
+	a.logger.InfoContext(ctx, "an agent has ended", "model", run.Policy.Model, "status", report.Status, "cost_usd",
+		report.CostUSD,
 		"turns", report.Turns)
 	return report, err
 }

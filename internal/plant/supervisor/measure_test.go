@@ -72,7 +72,8 @@ func TestSessionsCountOnce(t *testing.T) {
 	require.InDelta(t, 3, count("claudeops_store_errors_total"), 0)
 }
 
-// TestTimesAreTheDatabases settles a session, claims a duty and records a delivery on a host whose clock is years ahead.
+// TestTimesAreTheDatabases settles a session, claims a duty and records a delivery on a host whose clock is years
+// ahead.
 func TestTimesAreTheDatabases(t *testing.T) {
 	t.Parallel()
 	own, err := store.OpenPostgres(t.Context(), postgrestest.Database(t), 4)

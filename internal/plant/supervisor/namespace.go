@@ -65,7 +65,8 @@ func (e *MissingAttributesError) Unwrap() error { return e.Err }
 func FindNamespace(ctx context.Context, c client.Client, name string) (store.Namespace, error) {
 	// Every API key for the namespace permits this call. On Temporal Cloud, reading the ID of the cluster would require
 	// additional permissions.
-	described, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: name})
+	described, err := c.WorkflowService().DescribeNamespace(ctx,
+		&workflowservice.DescribeNamespaceRequest{Namespace: name})
 	if err != nil {
 		return store.Namespace{}, fmt.Errorf("look up the id of namespace %q: %w", name, err)
 	}
@@ -103,7 +104,8 @@ func SetUpNamespace(ctx context.Context, c client.Client, namespace string) erro
 // A server may permit the list of attributes to administrators only. MissingAttributes then searches by each attribute
 // instead, and does not learn their types.
 func MissingAttributes(ctx context.Context, c client.Client, namespace string) ([]temporal.SearchAttributeKey, error) {
-	listed, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
+	listed, err := c.OperatorService().ListSearchAttributes(ctx,
+		&operatorservice.ListSearchAttributesRequest{Namespace: namespace})
 	if isRefused(err) {
 		return unsearchable(ctx, c, namespace)
 	}
@@ -117,7 +119,8 @@ func MissingAttributes(ctx context.Context, c client.Client, namespace string) (
 		case !known:
 			missing = append(missing, key)
 		case has != key.GetValueType():
-			return nil, fmt.Errorf("search attribute %s of namespace %q is of type %s and must be %s: remove it and add it again",
+			return nil, fmt.Errorf("search attribute %s of namespace %q is of type %s and must be %s: remove it and "+
+				"add it again",
 				key.GetName(), namespace, has, key.GetValueType())
 		}
 	}

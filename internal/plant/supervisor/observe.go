@@ -88,7 +88,8 @@ func (o observer) observe(ctx context.Context) error {
 // openGates returns the IDs of the running chains that wait for a person.
 func (o observer) openGates(ctx context.Context) ([]string, error) {
 	request := &workflowservice.ListWorkflowExecutionsRequest{
-		Namespace: o.namespace, Query: fmt.Sprintf("WorkflowType IN ('%s') AND %s = '%s' AND ExecutionStatus = 'Running'",
+		Namespace: o.namespace, Query: fmt.Sprintf("WorkflowType IN ('%s') AND %s = '%s' AND ExecutionStatus = "+
+			"'Running'",
 			strings.Join(workflows.ChainWorkflows(), "', '"), workflows.GateAttribute.GetName(), workflows.GateOpen),
 	}
 	var chains []string

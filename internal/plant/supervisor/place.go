@@ -40,7 +40,10 @@ type places struct {
 
 // of describes where the calls of one session run.
 func (p *places) of(directory string, variables map[string]string, asked []string) (guard.Place, error) {
-	return GuardPlace(p.config, p.environ, AgentPlace{Directory: directory, Variables: variables, Doors: p.doors, Asked: asked})
+	return GuardPlace(p.config, p.environ, AgentPlace{
+		Directory: directory, Variables: variables, Doors: p.doors,
+		Asked: asked,
+	})
 }
 
 // GuardPlace describes to the guard where an agent's calls run: the agent's directories and variables, and the
@@ -108,13 +111,15 @@ var shellVariables = []string{
 }
 
 // ownFiles lists the supervisor's own files: its records, its conversations, the credentials for Temporal and claude,
-// the encryption keys, the tokens of pages and API, and the files that control agents (the policy, the services file and the
-// prompts). It also lists the directory of all worktrees, because a session must not use any worktree but its own.
+// the encryption keys, the tokens of pages and API, and the files that control agents (the policy, the services file
+// and the prompts). It also lists the directory of all worktrees, because a session must not use any worktree but its
+// own.
 func ownFiles(cfg config.Config, environ []string) []string {
 	settings, _ := envfile.Find(environ) // also if it is not there: the next start would read it
 	own := []string{
-		settings, cfg.State.Dir, cfg.State.TranscriptsDir(), cfg.Claude.ConfigDir, cfg.WorktreesDir(), cfg.Guard.PolicyFile,
-		cfg.Services.File, cfg.Encryption.KeysFile, cfg.Prompts.Tier1, cfg.Prompts.Tier2, cfg.Prompts.Tier3,
+		settings, cfg.State.Dir, cfg.State.TranscriptsDir(), cfg.Claude.ConfigDir, cfg.WorktreesDir(),
+		cfg.Guard.PolicyFile, cfg.Services.File, cfg.Encryption.KeysFile, cfg.Prompts.Tier1, cfg.Prompts.Tier2,
+		cfg.Prompts.Tier3,
 	}
 	own = append(own, cfg.Web.SecretFiles()...)
 	for _, service := range cfg.Services.Catalog.Services() { // agents get their text
@@ -152,8 +157,8 @@ func bothNames(paths []string) []string {
 }
 
 // doorsOf lists the addresses of Temporal, its Web UI, the server of pages and API, and the database that are in the
-// configuration. It also lists the default ports of the first three on this host. Agents must not connect to these ports, whatever program
-// listens there.
+// configuration. It also lists the default ports of the first three on this host. Agents must not connect to these
+// ports, whatever program listens there.
 func doorsOf(cfg config.Config, environ []string) ([]guard.Door, error) {
 	options, err := ConnectionOptions(environ, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -163,7 +168,8 @@ func doorsOf(cfg config.Config, environ []string) ([]guard.Door, error) {
 	for _, port := range config.OwnPorts() {
 		doors = append(doors, guard.Door{Host: "127.0.0.1", Port: port})
 	}
-	_, address, hasScheme := strings.Cut(options.HostPort, "///") // gRPC addresses may have the form resolver:///host:port
+	// gRPC addresses may have the form resolver:///host:port
+	_, address, hasScheme := strings.Cut(options.HostPort, "///")
 	if !hasScheme {
 		address = options.HostPort
 	}

@@ -15,16 +15,16 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// recovery records those sessions again that Temporal knows and the records lack. The records lack sessions after they were
-// restored from a backup.
+// recovery records those sessions again that Temporal knows and the records lack. The records lack sessions after they
+// were restored from a backup.
 type recovery struct {
 	client  client.Client
 	records *store.Store
 	logger  *slog.Logger
 }
 
-// record records the given chains again; without chains, the one whose activity has the context. It returns false if chains cannot be
-// queried, as before the worker runs, or if there is no chain.
+// record records the given chains again; without chains, the one whose activity has the context. It returns false if
+// chains cannot be queried, as before the worker runs, or if there is no chain.
 func (r *recovery) record(ctx context.Context, chains ...string) (bool, error) {
 	if len(chains) == 0 && activity.IsActivity(ctx) {
 		chains = []string{activity.GetInfo(ctx).WorkflowExecution.ID}
@@ -54,11 +54,13 @@ func (r *recovery) chain(ctx context.Context, id string) error {
 		err = answer.Get(&chain)
 	}
 	if err != nil {
-		return fmt.Errorf("the records lack sessions of chain %s, and the chain cannot be queried for them: %w", id, err)
+		return fmt.Errorf("the records lack sessions of chain %s, and the chain cannot be queried for them: %w", id,
+			err)
 	}
 	recovered, err := r.records.Recover(ctx, chain)
 	if err == nil && recovered.Sessions > 0 {
-		r.logger.Warn("the records lacked sessions that Temporal has, and have them again; were the records restored from a backup?",
+		r.logger.Warn("the records lacked sessions that Temporal has, and have them again; were the records restored "+
+			"from a backup?",
 			"chain", id, "sessions", recovered.Sessions, "cost_usd", recovered.CostUSD)
 	}
 	return err

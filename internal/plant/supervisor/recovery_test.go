@@ -26,8 +26,9 @@ func (u unanswered) QueryWorkflow(context.Context, string, string, string, ...an
 	return nil, u.err
 }
 
-// TestRecoveryOfUnknownChains opens a session whose parent the records lack. If Temporal does not know the parent's chain either,
-// the session has no parent. If nobody answers, the error is transient, so that Temporal repeats the activity.
+// TestRecoveryOfUnknownChains opens a session whose parent the records lack. If Temporal does not know the parent's
+// chain either, the session has no parent. If nobody answers, the error is transient, so that Temporal repeats the
+// activity.
 func TestRecoveryOfUnknownChains(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -19,15 +19,15 @@ const unreplayable = 3
 // errEndsHere is the error for a workflow that still runs, although this program would already have ended it.
 var errEndsHere = errors.New("it goes on, and this program would have ended it")
 
-// Decoding holds the converters of a worker, which decode data from Temporal. If a converter is nil, the SDK's own converter
-// is used.
+// Decoding holds the converters of a worker, which decode data from Temporal. If a converter is nil, the SDK's own
+// converter is used.
 type Decoding struct {
 	Data    converter.DataConverter
 	Failure converter.FailureConverter
 }
 
-// Replay replays the history of a run with the workflows of this program. It returns an error if a worker of this program
-// could not continue the run. Nothing is executed.
+// Replay replays the history of a run with the workflows of this program. It returns an error if a worker of this
+// program could not continue the run. Nothing is executed.
 func Replay(history *historypb.History, run workflow.Execution, decoding Decoding) error {
 	events := history.GetEvents()
 	if len(events) < unreplayable {
@@ -45,7 +45,8 @@ func Replay(history *historypb.History, run workflow.Execution, decoding Decodin
 	}
 	registerWorkflows(replayer)
 	// Replay under the original ID, because a workflow derives other IDs from it.
-	err = replayer.ReplayWorkflowHistoryWithOptions(nil, history, worker.ReplayWorkflowHistoryOptions{OriginalExecution: run})
+	err = replayer.ReplayWorkflowHistoryWithOptions(nil, history,
+		worker.ReplayWorkflowHistoryOptions{OriginalExecution: run})
 	if err == nil && seen.ended && !isEnd(events[len(events)-1]) {
 		err = errEndsHere
 		if seen.err != nil {

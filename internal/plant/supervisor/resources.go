@@ -20,7 +20,8 @@ import (
 // resources holds everything that Close releases.
 type resources struct {
 	archive *transcripts.Archive
-	// store is the database, and records is the way of activities, agents and sweeps to it, which masks, counts and recovers.
+	// store is the database, and records is the way of activities, agents and sweeps to it, which masks, counts and
+	// recovers.
 	store   *store.Store
 	records *store.Store
 	places  *places

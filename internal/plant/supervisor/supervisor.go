@@ -91,8 +91,8 @@ func locate(ctx context.Context, options claude.Options, logger *slog.Logger) (*
 	return cli, nil
 }
 
-// WarnOfAccess logs why agents cannot call their model, if that shows without paying. Programs whose agents are real call it at
-// their start.
+// WarnOfAccess logs why agents cannot call their model, if that shows without paying. Programs whose agents are real
+// call it at their start.
 func WarnOfAccess(ctx context.Context, cfg config.Config, environ []string, logger *slog.Logger) {
 	if problem := cell.CheckAccess(ctx, ClaudeOptions(cfg.Claude, environ)); problem != "" {
 		logger.WarnContext(ctx, "agents cannot work yet: "+problem)
@@ -102,11 +102,13 @@ func WarnOfAccess(ctx context.Context, cfg config.Config, environ []string, logg
 // WarnOfRoot logs a warning if agents would run as root. Programs whose agents are real call it at their start.
 func WarnOfRoot(ctx context.Context, cfg config.Config, logger *slog.Logger) {
 	if RootAlone(cfg) {
-		logger.WarnContext(ctx, "agents run as root, like this worker: give them a user of their own with "+config.Prefix+"AGENT_USER")
+		logger.WarnContext(ctx,
+			"agents run as root, like this worker: give them a user of their own with "+config.Prefix+"AGENT_USER")
 	}
 }
 
-// WarnOfVariables logs which variables for agents no program gets. Programs whose agents are real call it at their start.
+// WarnOfVariables logs which variables for agents no program gets. Programs whose agents are real call it at their
+// start.
 func WarnOfVariables(ctx context.Context, cfg config.Config, environ []string, logger *slog.Logger) {
 	if problem, err := CheckVariables(cfg, environ); err == nil && problem != "" {
 		logger.WarnContext(ctx, problem)
@@ -117,8 +119,10 @@ func WarnOfVariables(ctx context.Context, cfg config.Config, environ []string, l
 func withAgentUser(ctx context.Context, cfg config.Config, logger *slog.Logger) (config.Config, error) {
 	cfg, created, err := EnsureUser(ctx, cfg)
 	if created {
-		logger.WarnContext(ctx, "created the user as whom agents run; let it into the groups that they need (docker, for example, "+
-			"which is equivalent to root): usermod --append --groups GROUP "+cfg.Claude.AgentUser, "user", cfg.Claude.AgentUser)
+		logger.WarnContext(ctx, "created the user as whom agents run; let it into the groups that they need (docker, "+
+			"for example, "+
+			"which is equivalent to root): usermod --append --groups GROUP "+cfg.Claude.AgentUser, "user",
+			cfg.Claude.AgentUser)
 	}
 	return cfg, err
 }
@@ -173,19 +177,23 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		settings: activities.Settings{
 			Policy: cfg.Policy(), TalkPolicy: cfg.TalkPolicy(), Windows: opened.store, Catalog: cfg.Services.Catalog,
 		},
-		recording: activities.Records{Store: opened.records, IsPermanent: isPermanent, IsUnknown: isUnknown, Catalog: cfg.Services.Catalog},
+		recording: activities.Records{
+			Store: opened.records, IsPermanent: isPermanent, IsUnknown: isUnknown,
+			Catalog: cfg.Services.Catalog,
+		},
 		notifications: activities.Notifications{
 			Targets: maskTargets(opened.mask, targets), Deliveries: opened.records, IsPermanent: isPermanent,
 			UIURL: cfg.Notify.UIURL, PagesURL: cfg.Web.URL,
 		},
 		tiers: activities.Tiers{
 			Agent: watchedAgent{opened.agents, env.Telemetry, env.Logger}, Prompts: texts, Briefs: briefs(policy),
-			Pusher: opened.agents, Proposer: opened.agents, Plans: opened.agents, Catalog: cfg.Services.Catalog, PagesURL: cfg.Web.URL,
-			ReadFile: config.ReadInstructions, Host: env.Host, Version: env.Version, Memories: opened.records,
+			Pusher: opened.agents, Proposer: opened.agents, Plans: opened.agents, Catalog: cfg.Services.Catalog,
+			PagesURL: cfg.Web.URL, ReadFile: config.ReadInstructions, Host: env.Host, Version: env.Version,
+			Memories: opened.records,
 			Talk: activities.Talker{
-				Store: opened.records, Proposals: opened.records, Persona: cfg.Talk.Persona, Project: cfg.Claude.WorkDir,
-				IsUnknown: isUnknown,
-				Zone:      time.Local, //nolint:gosmopolitan // people mean the time of their host
+				Store: opened.records, Proposals: opened.records, Persona: cfg.Talk.Persona,
+				Project: cfg.Claude.WorkDir, IsUnknown: isUnknown,
+				Zone: time.Local, //nolint:gosmopolitan // people mean the time of their host
 			},
 		},
 	}, nil
@@ -318,9 +326,11 @@ func (s *Supervisor) drain(chains worker.Worker, agents ...worker.Worker) {
 	chains.Stop()
 }
 
-// enter looks up the namespace, and takes the records for it. If they belong to another namespace, enter changes nothing and
-// returns an error. enter returns the sweeper for the chains of the namespace.
-func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace string) (sweeper reconcile.Sweeper, err error) {
+// enter looks up the namespace, and takes the records for it. If they belong to another namespace, enter changes
+// nothing and returns an error. enter returns the sweeper for the chains of the namespace.
+func (s *Supervisor) enter(
+	ctx context.Context, c client.Client, namespace string,
+) (sweeper reconcile.Sweeper, err error) {
 	own, err := FindNamespace(ctx, c, namespace)
 	if err != nil {
 		return sweeper, err
@@ -364,8 +374,8 @@ func (s *Supervisor) rename(ctx context.Context) error {
 func (s *Supervisor) clean(ctx context.Context, c client.Client, sweeper reconcile.Sweeper) (stop func()) {
 	stopSweeping := inBackground(ctx, sweeper.Run)
 	retention := reconcile.Retention{
-		Records: s.records, Talks: s.store, Archive: s.archive, Temporal: c, Holder: s.identity, Keep: s.config.State.Retention,
-		Logger: s.logger,
+		Records: s.records, Talks: s.store, Archive: s.archive, Temporal: c, Holder: s.identity,
+		Keep: s.config.State.Retention, Logger: s.logger,
 	}
 	stopRemoving := inBackground(ctx, retention.Run)
 	return func() {
@@ -385,7 +395,10 @@ func (s *Supervisor) register(chains worker.Registry, c client.Client) {
 	chains.RegisterActivity(s.tiers.ReadPlan)
 	chains.RegisterActivity(s.tiers.ProposeChange)
 	chains.RegisterActivity(&activities.Schedules{Reader: scheduleReader{c}})
-	chains.RegisterActivity(&activities.Attempts{Reader: reconcile.PendingReader{Temporal: c, Converter: s.converter()}})
+	chains.RegisterActivity(&activities.Attempts{Reader: reconcile.PendingReader{
+		Temporal:  c,
+		Converter: s.converter(),
+	}})
 }
 
 // converter returns the data converter of the worker's client.

@@ -24,8 +24,8 @@ func StartTelemetry(
 	ctx context.Context, cfg config.Config, environ []string, version string, logger *slog.Logger,
 ) (*telemetry.Telemetry, error) {
 	return telemetry.Start(ctx, telemetry.Options{
-		MetricsAddress: cfg.Telemetry.MetricsAddress, PprofAddress: cfg.Telemetry.PprofAddress, RefuseProfiles: refuseAgents,
-		Environ: environ, Service: "claudeops-worker", Version: version, Logger: logger,
+		MetricsAddress: cfg.Telemetry.MetricsAddress, PprofAddress: cfg.Telemetry.PprofAddress,
+		RefuseProfiles: refuseAgents, Environ: environ, Service: "claudeops-worker", Version: version, Logger: logger,
 	})
 }
 
@@ -67,7 +67,8 @@ func (s *Supervisor) beginObserving(ctx context.Context, c client.Client, namesp
 // limitsOf returns the configured values with which alerts compare metrics.
 func limitsOf(cfg config.Config) telemetry.Limits {
 	limits := telemetry.Limits{
-		Agents: cfg.Worker.MaxConcurrentAgents, DayBudgetUSD: cfg.Limits.DayBudgetUSD, Models: map[escalation.Tier]string{},
+		Agents: cfg.Worker.MaxConcurrentAgents, DayBudgetUSD: cfg.Limits.DayBudgetUSD,
+		Models: map[escalation.Tier]string{},
 	}
 	policy := cfg.Policy()
 	for _, tier := range escalation.Tiers() {

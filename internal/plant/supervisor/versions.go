@@ -25,14 +25,15 @@ func WorkerVersion(cfg config.Worker, program string) (worker.WorkerDeploymentVe
 		return worker.WorkerDeploymentVersion{}, nil
 	}
 	if cfg.BuildID == "" && (program == "" || program == "devel" || strings.HasSuffix(program, "+dirty")) {
-		return worker.WorkerDeploymentVersion{}, fmt.Errorf("this program has no version of its own (%q), and %sDEPLOYMENT needs one; "+
-			"set %sBUILD_ID, or use a released program", program, config.Prefix, config.Prefix)
+		return worker.WorkerDeploymentVersion{},
+			fmt.Errorf("this program has no version of its own (%q), and %sDEPLOYMENT needs one; "+
+				"set %sBUILD_ID, or use a released program", program, config.Prefix, config.Prefix)
 	}
 	return worker.WorkerDeploymentVersion{DeploymentName: cfg.Deployment, BuildID: cmp.Or(cfg.BuildID, program)}, nil
 }
 
-// deploymentOptions returns the options of the workers on both task queues. The workers on both queues have the same version,
-// because Temporal gives an activity of a pinned chain only to a worker of the chain's version.
+// deploymentOptions returns the options of the workers on both task queues. The workers on both queues have the same
+// version, because Temporal gives an activity of a pinned chain only to a worker of the chain's version.
 func (s *Supervisor) deploymentOptions() worker.DeploymentOptions {
 	if s.version.DeploymentName == "" {
 		return worker.DeploymentOptions{}
@@ -48,7 +49,8 @@ func (s *Supervisor) deploymentOptions() worker.DeploymentOptions {
 // CurrentVersion returns the build ID of the version of a deployment in which new chains begin. If there is no such
 // version, or if no worker of the deployment has run yet, it returns "".
 func CurrentVersion(ctx context.Context, c client.Client, deployment string) (string, error) {
-	described, err := c.WorkerDeploymentClient().GetHandle(deployment).Describe(ctx, client.WorkerDeploymentDescribeOptions{})
+	described, err := c.WorkerDeploymentClient().GetHandle(deployment).Describe(ctx,
+		client.WorkerDeploymentDescribeOptions{})
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
 		return "", nil // its first worker creates it
 	}
@@ -74,7 +76,8 @@ func (s *Supervisor) logVersion(ctx context.Context, c client.Client) {
 	case err != nil:
 		logger.Warn("this worker does not know which version is current", "error", err)
 	case current == "":
-		logger.Warn("no version of the deployment is current: workers with versions get no new chains; run `claudeops workers promote " +
+		logger.Warn("no version of the deployment is current: workers with versions get no new chains; run " +
+			"`claudeops workers promote " +
 			own.BuildID + "`")
 	case current != own.BuildID:
 		logger.Info("another version of the deployment is current: this worker gets the chains of its own version only",
@@ -84,15 +87,18 @@ func (s *Supervisor) logVersion(ctx context.Context, c client.Client) {
 
 // registerWorkflows registers the workflows of this program under the names that clients use.
 func registerWorkflows(registry worker.WorkflowRegistry) {
-	registry.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
-	registry.RegisterWorkflowWithOptions(workflows.PlanReview, workflow.RegisterOptions{Name: workflows.PlanReviewWorkflow})
-	registry.RegisterWorkflowWithOptions(workflows.PhaseExecution, workflow.RegisterOptions{Name: workflows.PhaseExecutionWorkflow})
+	registry.RegisterWorkflowWithOptions(workflows.EscalationChain,
+		workflow.RegisterOptions{Name: workflows.ChainWorkflow})
+	registry.RegisterWorkflowWithOptions(workflows.PlanReview,
+		workflow.RegisterOptions{Name: workflows.PlanReviewWorkflow})
+	registry.RegisterWorkflowWithOptions(workflows.PhaseExecution,
+		workflow.RegisterOptions{Name: workflows.PhaseExecutionWorkflow})
 	registry.RegisterWorkflowWithOptions(workflows.Delivery, workflow.RegisterOptions{Name: workflows.DeliveryWorkflow})
 	registry.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})
 	registry.RegisterWorkflowWithOptions(workflows.Conversation, workflow.RegisterOptions{
 		Name: workflows.ConversationWorkflow,
-		// A conversation has no end at which it could change to another version, and an idle one must not depend on workers of
-		// an old version.
+		// A conversation has no end at which it could change to another version, and an idle one must not depend on
+		// workers of an old version.
 		VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})
 }

@@ -20,8 +20,8 @@ type Session struct {
 // sessionKey is the key of a Session in a context.
 type sessionKey struct{}
 
-// WithSession returns a context that contains the session. A logger with a handler from NewLogHandler adds the session to each
-// line that is logged with this context.
+// WithSession returns a context that contains the session. A logger with a handler from NewLogHandler adds the session
+// to each line that is logged with this context.
 func WithSession(ctx context.Context, session Session) context.Context {
 	return context.WithValue(ctx, sessionKey{}, session)
 }
@@ -29,8 +29,9 @@ func WithSession(ctx context.Context, session Session) context.Context {
 // logHandler adds attributes from the context to log lines.
 type logHandler struct{ slog.Handler }
 
-// NewLogHandler returns a handler that adds attributes to log lines and passes the lines to next. It adds chain_id, session_id,
-// tier and trace_id if the context of the line has these values. It does not add an attribute that the line already has.
+// NewLogHandler returns a handler that adds attributes to log lines and passes the lines to next. It adds chain_id,
+// session_id, tier and trace_id if the context of the line has these values. It does not add an attribute that the line
+// already has.
 func NewLogHandler(next slog.Handler) slog.Handler { return logHandler{next} }
 
 // Handle implements slog.Handler.

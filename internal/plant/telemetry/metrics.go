@@ -13,11 +13,12 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// namespace begins the names of this program's own metrics. The names of the Temporal SDK's metrics begin with "temporal_".
+// namespace begins the names of this program's own metrics. The names of the Temporal SDK's metrics begin with
+// "temporal_".
 const namespace = "claudeops"
 
-// Metrics holds the metrics of one worker. The number of values of each label is limited. No label contains the name of a
-// chain, a session or a service.
+// Metrics holds the metrics of one worker. The number of values of each label is limited. No label contains the name of
+// a chain, a session or a service.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -51,7 +52,8 @@ func NewMetrics(version string) *Metrics {
 	m.defineRecords()
 	build := gauge("build_info", "Always 1. The label has the version of the worker.", "version")
 	build.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(build, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.prime()
 	return m
 }
@@ -61,31 +63,36 @@ func (m *Metrics) defineSessions() {
 	m.chains = counter("chains_total", "Chains that have ended, by outcome.", "outcome")
 	m.sessions = counter("sessions_total", "Sessions that have ended.", "tier", "model", "continuity", "status")
 	m.sessionDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Namespace: namespace, Name: "session_duration_seconds", Help: "Time from the start to the end of a session, with all its attempts.",
+		Namespace: namespace, Name: "session_duration_seconds",
+		Help:    "Time from the start to the end of a session, with all its attempts.",
 		Buckets: []float64{5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200},
 	}, []string{"tier"})
 	m.cost = counter("cost_dollars_total", "Cost of the sessions that have ended, in US dollars.", "tier", "model")
 	m.tokens = counter("tokens_total", "Tokens of the sessions that have ended, by kind.", "tier", "model", "kind")
-	m.resumeFailures = counter("resume_failures_total", "Conversations that the next session could not resume, by reason.", "reason")
+	m.resumeFailures = counter("resume_failures_total",
+		"Conversations that the next session could not resume, by reason.", "reason")
 	m.registry.MustRegister(m.chains, m.sessions, m.sessionDuration, m.cost, m.tokens, m.resumeFailures)
 }
 
 // defineWork defines the metrics of the worker's current work.
 func (m *Metrics) defineWork() {
-	m.refusals = counter("guard_refusals_total", "Tool calls that the guard has refused, by tier and rule.", "tier", "rule")
+	m.refusals = counter("guard_refusals_total", "Tool calls that the guard has refused, by tier and rule.", "tier",
+		"rule")
 	m.agents = gauge("agents_running", "Agents that this worker runs now.").WithLabelValues()
 	m.agentsAllowed = gauge("agents_allowed", "Agents that this worker may run at the same time.").WithLabelValues()
-	m.dayBudget = gauge("day_budget_dollars", "Budget of all chains for one day in US dollars; 0: no cap.").WithLabelValues()
+	m.dayBudget = gauge("day_budget_dollars",
+		"Budget of all chains for one day in US dollars; 0: no cap.").WithLabelValues()
 	m.archiveErrors = counter("archive_errors_total", "Failed operations on the archive of conversations.", "operation")
 	m.storeErrors = counter("store_errors_total", "Failed operations on the database of records.", "operation")
 	m.registry.MustRegister(m.refusals, m.agents, m.agentsAllowed, m.dayBudget, m.archiveErrors, m.storeErrors)
 }
 
-// defineRecords defines the metrics that a worker reads from Temporal and from the records once a minute. All workers report
-// the same values, so do not add up the values of several workers.
+// defineRecords defines the metrics that a worker reads from Temporal and from the records once a minute. All workers
+// report the same values, so do not add up the values of several workers.
 func (m *Metrics) defineRecords() {
 	m.openGates = gauge("open_gates", "Chains of the namespace that wait for a person.").WithLabelValues()
-	m.oldestGate = gauge("oldest_gate_age_seconds", "Age of the oldest open gate of the namespace; 0: none is open.").WithLabelValues()
+	m.oldestGate = gauge("oldest_gate_age_seconds",
+		"Age of the oldest open gate of the namespace; 0: none is open.").WithLabelValues()
 	m.openSessions = gauge("open_sessions", "Sessions in the records that have not ended.").WithLabelValues()
 	m.oldestSession = gauge("oldest_session_age_seconds",
 		"Age of the oldest session in the records that has not ended; 0: there is none.").WithLabelValues()
@@ -103,8 +110,8 @@ func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
 }
 
-// prime sets the counters of all known label values to 0. Otherwise, the first event would create a series that begins with 1,
-// and Prometheus would see no increase.
+// prime sets the counters of all known label values to 0. Otherwise, the first event would create a series that begins
+// with 1, and Prometheus would see no increase.
 func (m *Metrics) prime() {
 	for _, outcome := range escalation.Outcomes() {
 		m.chains.WithLabelValues(string(outcome))
@@ -128,8 +135,8 @@ func (m *Metrics) prime() {
 	}
 }
 
-// Limits holds configured values. SetLimits exports the limits among them as metrics, so that alerts can compare other metrics
-// with them.
+// Limits holds configured values. SetLimits exports the limits among them as metrics, so that alerts can compare other
+// metrics with them.
 type Limits struct {
 	// Agents is the maximum number of agents that the worker runs at the same time.
 	Agents int
@@ -139,7 +146,8 @@ type Limits struct {
 	Models map[escalation.Tier]string
 }
 
-// SetLimits sets the metrics of the configured limits. It also starts a series with the value 0 for each configured model.
+// SetLimits sets the metrics of the configured limits. It also starts a series with the value 0 for each configured
+// model.
 func (m *Metrics) SetLimits(limits Limits) {
 	if m == nil {
 		return
@@ -199,12 +207,13 @@ func (m *Metrics) SessionEnded(session escalation.Session) {
 
 // resumeFailureReasons lists the reasons for which a conversation cannot be resumed.
 var resumeFailureReasons = []escalation.ContinuityReason{
-	escalation.ReasonResumeFailed, escalation.ReasonTranscriptLost, escalation.ReasonContextPressure, escalation.ReasonSessionIDMissing,
+	escalation.ReasonResumeFailed, escalation.ReasonTranscriptLost, escalation.ReasonContextPressure,
+	escalation.ReasonSessionIDMissing,
 }
 
-// resumeFailure returns the reason for which a session could not resume its conversation; false if there was no such failure.
-// If the resume failed or the transcript was lost, the status of the session gives the reason. Otherwise, only a session that
-// started from a handoff can have such a reason, in ContinuityReason.
+// resumeFailure returns the reason for which a session could not resume its conversation; false if there was no such
+// failure. If the resume failed or the transcript was lost, the status of the session gives the reason. Otherwise, only
+// a session that started from a handoff can have such a reason, in ContinuityReason.
 func resumeFailure(session escalation.Session) (escalation.ContinuityReason, bool) {
 	switch {
 	case session.Status == escalation.SessionResumeFailed:
@@ -240,10 +249,11 @@ const (
 	rulePolicy = "policy"
 )
 
-// refusalRules lists the values of the label "rule". The name of a rule for a single program can contain words of an agent. So
-// the label has the value rulePolicy for all these rules. The records contain their full names.
+// refusalRules lists the values of the label "rule". The name of a rule for a single program can contain words of an
+// agent. So the label has the value rulePolicy for all these rules. The records contain their full names.
 var refusalRules = []string{
-	ruleNever, "cooldown", "default", "doors", "hosts", "private", "protected", "repository", "secrets", "unasked", "unclear", rulePolicy,
+	ruleNever, "cooldown", "default", "doors", "hosts", "private", "protected", "repository", "secrets", "unasked",
+	"unclear", rulePolicy,
 }
 
 // ruleLabel returns the value of the label "rule" for a rule of the guard.
@@ -263,8 +273,8 @@ const (
 	archiveRestore = "restore"
 )
 
-// ArchiveFailed counts a conversation that could not be saved to the archive or, if save is false, could not be restored from
-// it.
+// ArchiveFailed counts a conversation that could not be saved to the archive or, if save is false, could not be
+// restored from it.
 func (m *Metrics) ArchiveFailed(save bool) {
 	if m == nil {
 		return
@@ -278,8 +288,8 @@ func (m *Metrics) ArchiveFailed(save bool) {
 
 // storeOperations lists the values of store.Operation, so that their counters begin at 0.
 var storeOperations = []string{
-	"open_session", "close_session", "review", "release_services", "find_session", "append_events", "incidents", "memories",
-	"append_decisions", "charge", "sweep", "observe", "conversations",
+	"open_session", "close_session", "review", "release_services", "find_session", "append_events", "incidents",
+	"memories", "append_decisions", "charge", "sweep", "observe", "conversations",
 }
 
 // StoreFailed counts an operation on the database of records if err is not nil.
@@ -300,8 +310,8 @@ type Observation struct {
 	// Gates counts the open gates. OldestGate is the opening time of the oldest open gate; zero if no gate is open.
 	Gates      int
 	OldestGate time.Time
-	// Sessions counts the open sessions. OldestSession is the start time of the oldest open session; zero if no session is
-	// open.
+	// Sessions counts the open sessions. OldestSession is the start time of the oldest open session; zero if no session
+	// is open.
 	Sessions      int
 	OldestSession time.Time
 	// Incidents counts the incidents that are not resolved.
@@ -344,8 +354,8 @@ type bounded struct {
 	known map[string]bool
 }
 
-// label returns the text for value in a label. It returns "other" if value is new and the label already has its maximum number
-// of values. If not, it returns value.
+// label returns the text for value in a label. It returns "other" if value is new and the label already has its maximum
+// number of values. If not, it returns value.
 func (b *bounded) label(value string) string {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()

@@ -86,8 +86,8 @@ var (
 	suffix     = regexp.MustCompile(`_(?:bucket|sum|count)$`)
 )
 
-// TestQueriesAskForMetricsThatExist checks that the metrics in the alert rules and the dashboard exist in this program, or in
-// the Temporal SDK that it uses.
+// TestQueriesAskForMetricsThatExist checks that the metrics in the alert rules and the dashboard exist in this program,
+// or in the Temporal SDK that it uses.
 func TestQueriesAskForMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	watched, url := start(t, telemetry.Options{})
@@ -136,8 +136,8 @@ func requireLabels(t *testing.T, own map[string]*dto.MetricFamily, where, query 
 	}
 }
 
-// sdkMetrics returns the names under which Prometheus gets the metrics of the Temporal SDK. It reads them from the source of
-// the SDK, because most appear only when something fails.
+// sdkMetrics returns the names under which Prometheus gets the metrics of the Temporal SDK. It reads them from the
+// source of the SDK, because most appear only when something fails.
 func sdkMetrics(t *testing.T) map[string]bool {
 	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "go.temporal.io/sdk").Output()
@@ -174,8 +174,8 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 	requireRunbooks(t, used)
 }
 
-// requireRunbooks checks that the list of runbooks has every page, and that pages to which no alert leads say when to use
-// them and how to check the result.
+// requireRunbooks checks that the list of runbooks has every page, and that pages to which no alert leads say when to
+// use them and how to check the result.
 func requireRunbooks(t *testing.T, withAlert []string) {
 	t.Helper()
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "runbooks", "*.md"))

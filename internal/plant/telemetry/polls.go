@@ -11,11 +11,12 @@ import (
 	"google.golang.org/grpc"
 )
 
-// pollPatience limits how long polls of a task queue can fail before the worker counts as not ready. Single failures are
-// normal, for example while the server restarts.
+// pollPatience limits how long polls of a task queue can fail before the worker counts as not ready. Single failures
+// are normal, for example while the server restarts.
 const pollPatience = 10 * time.Second
 
-// polls records whether Temporal accepts a worker's polls for tasks. A poll that returns no task counts as a success, too.
+// polls records whether Temporal accepts a worker's polls for tasks. A poll that returns no task counts as a success,
+// too.
 type polls struct {
 	mutex sync.Mutex
 	// failing maps a task queue to the time of the first failure since the queue's last success.
@@ -24,7 +25,8 @@ type polls struct {
 
 // intercept is a grpc.UnaryClientInterceptor.
 func (p *polls) intercept( //nolint:revive // gRPC's signature
-	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption,
+	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker,
+	options ...grpc.CallOption,
 ) error {
 	err := call(ctx, method, request, reply, conn, options...)
 	queue, isPoll := polledQueue(method, request)

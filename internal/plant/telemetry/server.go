@@ -22,8 +22,8 @@ const (
 	shutdownTimeout = time.Second
 )
 
-// Probe returns the reason why the worker is not ready; nil if the worker is ready. The text of the error must contain no
-// secret.
+// Probe returns the reason why the worker is not ready; nil if the worker is ready. The text of the error must contain
+// no secret.
 type Probe func(ctx context.Context) error
 
 // errNotWorking is the result of the readiness check if no probe is set.
@@ -77,9 +77,11 @@ func pprofHandler(refuse func(net.Conn) error) http.Handler {
 // connKey is the key of a request's connection in its context.
 type connKey struct{}
 
-// serve starts an HTTP server with the given address and handler. The server runs until the caller calls stop. The result port
-// is the port of the listener.
-func serve(ctx context.Context, address string, handler http.Handler, logger *slog.Logger) (port int, stop func() error, err error) {
+// serve starts an HTTP server with the given address and handler. The server runs until the caller calls stop. The
+// result port is the port of the listener.
+func serve(
+	ctx context.Context, address string, handler http.Handler, logger *slog.Logger,
+) (port int, stop func() error, err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return 0, nil, err

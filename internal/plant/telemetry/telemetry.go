@@ -19,14 +19,15 @@ import (
 type Options struct {
 	// MetricsAddress is the address (host:port) at which the process serves metrics and health checks; empty for none.
 	MetricsAddress string
-	// PprofAddress is the address (host:port) at which the process serves profiles; empty for none. It must be a loopback
-	// address.
+	// PprofAddress is the address (host:port) at which the process serves profiles; empty for none. It must be a
+	// loopback address.
 	PprofAddress string
-	// RefuseProfiles returns an error for a connection that is not permitted to read profiles. If RefuseProfiles is nil, every
-	// connection is permitted to read profiles.
+	// RefuseProfiles returns an error for a connection that is not permitted to read profiles. If RefuseProfiles is
+	// nil, every connection is permitted to read profiles.
 	RefuseProfiles func(net.Conn) error
-	// Environ holds environment variables of the form NAME=value. OpenTelemetry's own variables among them turn traces on.
-	// Environ must be the environment of this process, because OpenTelemetry reads its other settings directly from there.
+	// Environ holds environment variables of the form NAME=value. OpenTelemetry's own variables among them turn traces
+	// on. Environ must be the environment of this process, because OpenTelemetry reads its other settings directly from
+	// there.
 	Environ []string
 	// Service is the name of this program in traces. The variable OTEL_SERVICE_NAME can replace this name.
 	Service string
@@ -47,8 +48,8 @@ type Telemetry struct {
 	stops   []func() error
 }
 
-// Start starts those parts of the telemetry that options configure. If options configure none, Start starts nothing. The caller
-// must close the result.
+// Start starts those parts of the telemetry that options configure. If options configure none, Start starts nothing.
+// The caller must close the result.
 func Start(ctx context.Context, options Options) (_ *Telemetry, err error) {
 	t := &Telemetry{logger: options.Logger}
 	defer func() {
@@ -78,12 +79,13 @@ func Start(ctx context.Context, options Options) (_ *Telemetry, err error) {
 	return t, nil
 }
 
-// listen starts an HTTP server with the given address and handler. The address comes from the setting CLAUDEOPS_<name>_ADDRESS,
-// which the error and the log mention.
+// listen starts an HTTP server with the given address and handler. The address comes from the setting
+// CLAUDEOPS_<name>_ADDRESS, which the error and the log mention.
 func (t *Telemetry) listen(ctx context.Context, name, address string, handler http.Handler) error {
 	port, stop, err := serve(ctx, address, handler, t.logger)
 	if err != nil {
-		return fmt.Errorf("listen at CLAUDEOPS_%s_ADDRESS=%s: %w; choose another port, one for each worker of a host", name, address, err)
+		return fmt.Errorf("listen at CLAUDEOPS_%s_ADDRESS=%s: %w; choose another port, one for each worker of a host",
+			name, address, err)
 	}
 	t.ports, t.stops = append(t.ports, port), append(t.stops, stop)
 	t.logger.Info("serving telemetry", "setting", "CLAUDEOPS_"+name+"_ADDRESS", "port", port)

@@ -36,18 +36,20 @@ type tracing struct {
 // ErrTracing means that a variable of OpenTelemetry has an invalid value.
 var ErrTracing = errors.New("the tracing settings of OpenTelemetry")
 
-// wantsTraces reports whether the variables in environ (NAME=value) turn traces on. Without an endpoint in environ, this
-// program sends no traces. This differs from OpenTelemetry's specification, by which it would send them to a receiver on
-// localhost.
+// wantsTraces reports whether the variables in environ (NAME=value) turn traces on. Without an endpoint in environ,
+// this program sends no traces. This differs from OpenTelemetry's specification, by which it would send them to a
+// receiver on localhost.
 func wantsTraces(environ []string) bool {
-	if strings.EqualFold(variable(environ, "OTEL_SDK_DISABLED"), "true") || variable(environ, "OTEL_TRACES_EXPORTER") == "none" {
+	if strings.EqualFold(variable(environ, "OTEL_SDK_DISABLED"), "true") ||
+		variable(environ, "OTEL_TRACES_EXPORTER") == "none" {
 		return false
 	}
-	return variable(environ, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != "" || variable(environ, "OTEL_EXPORTER_OTLP_ENDPOINT") != ""
+	return variable(environ, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != "" ||
+		variable(environ, "OTEL_EXPORTER_OTLP_ENDPOINT") != ""
 }
 
-// variable returns the value of a variable in environ; "" if environ does not have the variable. If environ has the variable
-// more than once, the last value counts.
+// variable returns the value of a variable in environ; "" if environ does not have the variable. If environ has the
+// variable more than once, the last value counts.
 func variable(environ []string, name string) string {
 	for _, entry := range slices.Backward(environ) {
 		if value, found := strings.CutPrefix(entry, name+"="); found {
@@ -57,8 +59,8 @@ func variable(environ []string, name string) string {
 	return ""
 }
 
-// startTracing starts to send spans. The exporter and the SDK read further OpenTelemetry variables from the environment of the
-// process: headers, certificates, timeouts, sampler and attributes.
+// startTracing starts to send spans. The exporter and the SDK read further OpenTelemetry variables from the environment
+// of the process: headers, certificates, timeouts, sampler and attributes.
 func startTracing(ctx context.Context, options Options) (*tracing, error) {
 	exporter, err := newExporter(ctx, options.Environ)
 	if err != nil {
@@ -90,7 +92,8 @@ func startTracing(ctx context.Context, options Options) (*tracing, error) {
 // newExporter returns the exporter for the configured protocol.
 func newExporter(ctx context.Context, environ []string) (*otlptrace.Exporter, error) {
 	const name = "OTEL_EXPORTER_OTLP_PROTOCOL"
-	protocol := cmp.Or(variable(environ, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), variable(environ, name), "http/protobuf")
+	protocol := cmp.Or(variable(environ, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), variable(environ, name),
+		"http/protobuf")
 	var client otlptrace.Client
 	switch protocol {
 	case "http/protobuf":
@@ -123,7 +126,8 @@ func startDiscreet(ctx context.Context, tracer trace.Tracer, name string, option
 	return discreetSpan{span}
 }
 
-// discreetSpan records the type of an error, but not its text. The text can contain words that an agent has written or read.
+// discreetSpan records the type of an error, but not its text. The text can contain words that an agent has written or
+// read.
 type discreetSpan struct{ trace.Span }
 
 // RecordError implements trace.Span.
@@ -155,8 +159,9 @@ type SessionTrace struct {
 	ended map[int]bool
 }
 
-// TraceSession starts a span for a run of the CLI, as a child of the span in ctx. If traces are off, the *SessionTrace is nil.
-// Use the returned context for the run, and call End after the run. A SessionTrace is not safe for concurrent use.
+// TraceSession starts a span for a run of the CLI, as a child of the span in ctx. If traces are off, the *SessionTrace
+// is nil. Use the returned context for the run, and call End after the run. A SessionTrace is not safe for concurrent
+// use.
 func (t *Telemetry) TraceSession(ctx context.Context, session Session, model string) (context.Context, *SessionTrace) {
 	if t == nil || t.tracing == nil {
 		return ctx, nil
@@ -167,14 +172,17 @@ func (t *Telemetry) TraceSession(ctx context.Context, session Session, model str
 		attribute.Int("claudeops.tier", int(session.Tier)),
 		attribute.String("claudeops.model", model),
 	))
-	return ctx, &SessionTrace{tracer: t.tracing.tracer, ctx: ctx, span: span, calls: map[int]trace.Span{}, ended: map[int]bool{}}
+	return ctx, &SessionTrace{
+		tracer: t.tracing.tracer, ctx: ctx, span: span, calls: map[int]trace.Span{},
+		ended: map[int]bool{},
+	}
 }
 
 // maxToolName limits the name of a tool in a span, in bytes. The model can invent names of any length.
 const maxToolName = 40
 
-// Call reports the state of the tool call with this number. The first report of a call starts a span, and the first report
-// with running = false ends the span. The span does not contain the input of the call.
+// Call reports the state of the tool call with this number. The first report of a call starts a span, and the first
+// report with running = false ends the span. The span does not contain the input of the call.
 func (s *SessionTrace) Call(number int, tool string, running, failed bool) {
 	if s == nil || s.ended[number] {
 		return

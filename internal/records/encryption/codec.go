@@ -19,16 +19,16 @@ const (
 	// metadataCipher is the name of the cipher in a payload's metadata. It is for people; no code reads it.
 	metadataCipher = "encryption-cipher"
 	cipherName     = "AES-256-GCM"
-	// dataPrefix is the beginning of the additional data, which is authenticated but not encrypted. The key's ID is the end of
-	// this data.
+	// dataPrefix is the beginning of the additional data, which is authenticated but not encrypted. The key's ID is the
+	// end of this data.
 	dataPrefix = "claudeops/payload/1/"
 )
 
 // ErrKey means that the key of a payload is missing or wrong.
 var ErrKey = errors.New("cannot decrypt what Temporal has stored")
 
-// Codec encrypts and decrypts payloads with AES-256-GCM. Each payload gets a random nonce of 96 bits, which is stored before
-// the ciphertext. The ID of the key is authenticated.
+// Codec encrypts and decrypts payloads with AES-256-GCM. Each payload gets a random nonce of 96 bits, which is stored
+// before the ciphertext. The ID of the key is authenticated.
 type Codec struct{ keys *Keys }
 
 var _ converter.PayloadCodec = Codec{}
@@ -73,9 +73,11 @@ func (c Codec) decode(payload *commonpb.Payload) (*commonpb.Payload, error) {
 	case found:
 		return own.open(payload)
 	case c.keys == nil:
-		return nil, fmt.Errorf("%w: it is encrypted with key %q; set CLAUDEOPS_ENCRYPTION_KEYS_FILE to a file with that key", ErrKey, id)
+		return nil, fmt.Errorf("%w: it is encrypted with key %q; set CLAUDEOPS_ENCRYPTION_KEYS_FILE to a file with "+
+			"that key", ErrKey, id)
 	default:
-		return nil, fmt.Errorf("%w: it is encrypted with key %q, which is not in %s; add that key there", ErrKey, id, c.keys.file)
+		return nil, fmt.Errorf("%w: it is encrypted with key %q, which is not in %s; add that key there", ErrKey, id,
+			c.keys.file)
 	}
 }
 
@@ -96,7 +98,8 @@ func (k key) seal(payload *commonpb.Payload) (*commonpb.Payload, error) {
 	_, _ = rand.Read(nonce) // it never fails
 	return &commonpb.Payload{
 		Metadata: map[string][]byte{
-			converter.MetadataEncoding: []byte(Encoding), metadataKeyID: []byte(k.id), metadataCipher: []byte(cipherName),
+			converter.MetadataEncoding: []byte(Encoding), metadataKeyID: []byte(k.id),
+			metadataCipher: []byte(cipherName),
 		},
 		Data: k.aead.Seal(nonce, nonce, plain, []byte(dataPrefix+k.id)),
 	}, nil

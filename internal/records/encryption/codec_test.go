@@ -52,7 +52,8 @@ func TestEncryptedPayload(t *testing.T) {
 	require.True(t, proto.Equal(payload, twice[0]), "it is encrypted once")
 }
 
-// TestPlainAndEncryptedSideBySide turns encryption on, rotates the key, and reads the payloads that were written before.
+// TestPlainAndEncryptedSideBySide turns encryption on, rotates the key, and reads the payloads that were written
+// before.
 func TestPlainAndEncryptedSideBySide(t *testing.T) {
 	t.Parallel()
 	plain := encode(t, nil)
@@ -101,8 +102,8 @@ func TestMissingOrWrongKey(t *testing.T) {
 	}
 }
 
-// TestWorkflowsWaitForTheKey checks that a workflow panics without the key. The panic fails only the workflow task, while an
-// error would end the workflow. Other mistakes stay errors.
+// TestWorkflowsWaitForTheKey checks that a workflow panics without the key. The panic fails only the workflow task,
+// while an error would end the workflow. Other mistakes stay errors.
 func TestWorkflowsWaitForTheKey(t *testing.T) {
 	t.Parallel()
 	payload := encode(t, readKeys(t, keyOf("new", 'a')))

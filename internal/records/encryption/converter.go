@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// NewConverter returns the data converter for clients and workers. If keys is not nil, the converter encrypts with the first
-// key. The inner codecs process the payloads before encryption and after decryption.
+// NewConverter returns the data converter for clients and workers. If keys is not nil, the converter encrypts with the
+// first key. The inner codecs process the payloads before encryption and after decryption.
 func NewConverter(keys *Keys, inner ...converter.PayloadCodec) converter.DataConverter {
 	codecs := append([]converter.PayloadCodec{NewCodec(keys)}, inner...)
 	return dataConverter{converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), codecs...)}
@@ -31,8 +31,8 @@ func (d dataConverter) WithWorkflowContext(converter.WorkflowContext) converter.
 // WithContext implements converter.ContextAware.
 func (d dataConverter) WithContext(context.Context) converter.DataConverter { return d }
 
-// workflowConverter panics if a payload of a workflow cannot be decrypted. An error would end the workflow. The panic fails
-// only the workflow task, so that the workflow continues as soon as a worker has the key.
+// workflowConverter panics if a payload of a workflow cannot be decrypted. An error would end the workflow. The panic
+// fails only the workflow task, so that the workflow continues as soon as a worker has the key.
 type workflowConverter struct{ converter.DataConverter }
 
 // FromPayload implements converter.DataConverter.
@@ -61,8 +61,9 @@ type failureConverter struct {
 	edit func(failure *failurepb.Failure)
 }
 
-// NewFailureConverter returns a failure converter for use together with NewConverter. It calls edit for each failure, and for
-// each cause of a failure, before it encrypts or sends the failure. It does not call edit for an encrypted failure.
+// NewFailureConverter returns a failure converter for use together with NewConverter. It calls edit for each failure,
+// and for each cause of a failure, before it encrypts or sends the failure. It does not call edit for an encrypted
+// failure.
 func NewFailureConverter(keys *Keys, edit func(failure *failurepb.Failure)) converter.FailureConverter {
 	data := NewConverter(keys)
 	plain := temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{DataConverter: data})
@@ -91,8 +92,8 @@ func (f failureConverter) ErrorToFailure(err error) *failurepb.Failure {
 	return changed
 }
 
-// FailureMessage returns the message of a failure. If the failure cannot be decrypted, FailureMessage returns the placeholder
-// that replaces the message.
+// FailureMessage returns the message of a failure. If the failure cannot be decrypted, FailureMessage returns the
+// placeholder that replaces the message.
 func FailureMessage(data converter.DataConverter, failure *failurepb.Failure) string {
 	if failure.GetEncodedAttributes() == nil {
 		return failure.GetMessage()

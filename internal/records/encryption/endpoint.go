@@ -27,22 +27,22 @@ const (
 	cookieName = "claudeops-codec"
 )
 
-// Endpoint is a remote codec for Temporal's Web UI and for Temporal's command-line program, temporal. It encrypts and decrypts
-// payloads over HTTP.
+// Endpoint is a remote codec for Temporal's Web UI and for Temporal's command-line program, temporal. It encrypts and
+// decrypts payloads over HTTP.
 type Endpoint struct {
 	Keys *Keys
-	// Token is the secret that each caller must send, either in the header Authorization: Bearer TOKEN, or with the cookie
-	// from the link of LinkTo.
+	// Token is the secret that each caller must send, either in the header Authorization: Bearer TOKEN, or with the
+	// cookie from the link of LinkTo.
 	Token string
-	// Origin is the origin of the Web UI whose pages are permitted to call the endpoint, such as https://temporal.example.org.
-	// If Origin is empty, no page is permitted to call the endpoint.
+	// Origin is the origin of the Web UI whose pages are permitted to call the endpoint, such as
+	// https://temporal.example.org. If Origin is empty, no page is permitted to call the endpoint.
 	Origin string
 	// Secure reports whether browsers reach the endpoint by https. If so, the cookie is for https only.
 	Secure bool
 }
 
-// LinkTo returns the link with which a person logs a browser in. The argument base is the root URL of the endpoint. The link
-// contains the token.
+// LinkTo returns the link with which a person logs a browser in. The argument base is the root URL of the endpoint. The
+// link contains the token.
 func (e Endpoint) LinkTo(base string) string {
 	return strings.TrimRight(base, "/") + loginPath + "?token=" + e.Token
 }
@@ -84,7 +84,8 @@ func (e Endpoint) preflight(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// admits reports whether a request is permitted to use the keys. If it is not, admits responds to the request with an error.
+// admits reports whether a request is permitted to use the keys. If it is not, admits responds to the request with an
+// error.
 func (e Endpoint) admits(w http.ResponseWriter, r *http.Request) bool {
 	if !e.allowOrigin(w, r) {
 		return false
@@ -93,7 +94,8 @@ func (e Endpoint) admits(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
-	http.Error(w, "This codec requires its token, as the header Authorization: Bearer TOKEN. For a browser, open the link that "+
+	http.Error(w, "This codec requires its token, as the header Authorization: Bearer TOKEN. For a browser, open the "+
+		"link that "+
 		"`claudeops codec` prints in a terminal.", http.StatusUnauthorized)
 	return false
 }
@@ -106,7 +108,8 @@ func (e Endpoint) allowOrigin(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	if e.Origin == "" || origin != e.Origin {
-		http.Error(w, "This codec is not for pages of this origin. Start it with --origin and the address of the Web UI.",
+		http.Error(w, "This codec is not for pages of this origin. Start it with --origin and the address of the Web "+
+			"UI.",
 			http.StatusForbidden)
 		return false
 	}
@@ -131,7 +134,8 @@ func (e Endpoint) login(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	if !e.isToken(r.URL.Query().Get("token")) {
-		http.Error(w, "This link is not valid. `claudeops codec` prints the right one in a terminal.", http.StatusUnauthorized)
+		http.Error(w, "This link is not valid. `claudeops codec` prints the right one in a terminal.",
+			http.StatusUnauthorized)
 		return
 	}
 	end := time.Now().Add(visit)
@@ -160,8 +164,8 @@ func (e Endpoint) sign(until string) string {
 	return hex.EncodeToString(signer.Sum(nil))
 }
 
-// knownOnly is a codec that returns payloads with an unknown key unchanged. Otherwise, one such payload would cause an error
-// for all payloads of a request, and a page of the Web UI would show none of them.
+// knownOnly is a codec that returns payloads with an unknown key unchanged. Otherwise, one such payload would cause an
+// error for all payloads of a request, and a page of the Web UI would show none of them.
 type knownOnly struct{ Codec }
 
 // Decode implements converter.PayloadCodec.

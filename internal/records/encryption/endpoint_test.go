@@ -127,8 +127,8 @@ func TestEndpointRefuses(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, response.status, "an endpoint without a token admits nobody")
 }
 
-// TestEndpointForTheWebUI sends the requests of the Web UI's page: a preflight without credentials, then the call, with the
-// token or with the cookie from the link.
+// TestEndpointForTheWebUI sends the requests of the Web UI's page: a preflight without credentials, then the call, with
+// the token or with the cookie from the link.
 func TestEndpointForTheWebUI(t *testing.T) {
 	t.Parallel()
 	server, keys := codecServer(t)

@@ -24,8 +24,8 @@ const (
 // idPattern matches the ID of a key. Every encrypted payload contains the ID as plain text.
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// Keys holds the keys of a file. The first key is the current one. A nil *Keys encrypts nothing. Formatting Keys as text shows
-// no key.
+// Keys holds the keys of a file. The first key is the current one. A nil *Keys encrypts nothing. Formatting Keys as
+// text shows no key.
 type Keys struct {
 	file    string
 	ordered []key
@@ -39,8 +39,9 @@ type key struct {
 	encoded string
 }
 
-// ReadKeys reads a file of keys. Each line has an ID, blanks, and a key of 32 bytes in base64. Empty lines and lines that
-// begin with # are ignored. An error completes a sentence that begins with the name of the file, and contains no key.
+// ReadKeys reads a file of keys. Each line has an ID, blanks, and a key of 32 bytes in base64. Empty lines and lines
+// that begin with # are ignored. An error completes a sentence that begins with the name of the file, and contains no
+// key.
 func ReadKeys(name string) (*Keys, error) {
 	file, err := os.Open(name) //nolint:gosec // the operator's own file
 	if err != nil {
@@ -54,7 +55,8 @@ func ReadKeys(name string) (*Keys, error) {
 	case !info.Mode().IsRegular():
 		return nil, errors.New("is no file")
 	case info.Mode().Perm()&0o027 != 0:
-		return nil, fmt.Errorf("has the mode %04o, with which others can read or change it; do: chmod 0600", info.Mode().Perm())
+		return nil, fmt.Errorf("has the mode %04o, with which others can read or change it; do: chmod 0600",
+			info.Mode().Perm())
 	case info.Size() > maxKeysFile:
 		return nil, fmt.Errorf("has more than %d bytes", maxKeysFile)
 	}

@@ -89,8 +89,8 @@ func TestUnusableKeys(t *testing.T) {
 	require.EqualError(t, err, "is no file")
 }
 
-// TestKeysOfOthers refuses files that all users can read, or that the group can change. The group may read a file, because
-// Kubernetes mounts secrets in this way.
+// TestKeysOfOthers refuses files that all users can read, or that the group can change. The group may read a file,
+// because Kubernetes mounts secrets in this way.
 func TestKeysOfOthers(t *testing.T) {
 	t.Parallel()
 	name := writeKeys(t, keyOf("new", 'a'))

@@ -95,13 +95,13 @@ func (j jsonText[T]) Value() (driver.Value, error) {
 	return sql.NullString{String: string(text), Valid: string(text) != "null"}.Value()
 }
 
-// services stores a copy of the services in a verdict, as a JSON list in a column of its own, so that SQL can group
-// by services. Go code reads the services from the verdict, never from this column. Of a long list, the column has only the
-// services that fit into maxServicesColumn bytes.
+// services stores a copy of the services in a verdict, as a JSON list in a column of its own, so that SQL can group by
+// services. Go code reads the services from the verdict, never from this column. Of a long list, the column has only
+// the services that fit into maxServicesColumn bytes.
 type services struct{ of *escalation.Report }
 
-// maxServicesColumn limits the column services in bytes. The column is part of an index, and PostgreSQL allows 2,704 bytes for
-// an entry of an index.
+// maxServicesColumn limits the column services in bytes. The column is part of an index, and PostgreSQL allows 2,704
+// bytes for an entry of an index.
 const maxServicesColumn = 1_500
 
 // Scan implements sql.Scanner. It ignores the column, because Go reads the services from the verdict.
@@ -122,8 +122,8 @@ func (s services) Value() (driver.Value, error) {
 	}
 }
 
-// conclusion stores a copy of the status in a verdict in a column of its own, so that SQL can group by it. Go code reads
-// the status from the verdict, never from this column.
+// conclusion stores a copy of the status in a verdict in a column of its own, so that SQL can group by it. Go code
+// reads the status from the verdict, never from this column.
 type conclusion struct{ of *escalation.Report }
 
 // Scan implements sql.Scanner. It ignores the column, because Go reads the status from the verdict.
@@ -137,8 +137,8 @@ func (c conclusion) Value() (driver.Value, error) {
 	return string(c.of.Verdict.Status), nil
 }
 
-// dayNumber stores the day (UTC) of a time in a column of its own, so that an index can group by it. Go code never reads this
-// column.
+// dayNumber stores the day (UTC) of a time in a column of its own, so that an index can group by it. Go code never
+// reads this column.
 type dayNumber struct{ of *time.Time }
 
 // Scan implements sql.Scanner. It ignores the column, because Go computes the day from the time.
@@ -160,7 +160,8 @@ func (serviceKey) Scan(any) error { return nil }
 // Value implements driver.Valuer.
 func (k serviceKey) Value() (driver.Value, error) { return escalation.ServiceKey(*k.of), nil }
 
-// derived stores a text that follows from other columns, so that SQL can search or compare it. Go code never reads this column.
+// derived stores a text that follows from other columns, so that SQL can search or compare it. Go code never reads this
+// column.
 type derived func() string
 
 // Scan implements sql.Scanner. It ignores the column.

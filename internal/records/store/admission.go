@@ -17,17 +17,17 @@ import (
 // of this is one transaction. So concurrent sessions on any number of hosts never reserve more than the budgets allow,
 // and no two chains lock the same service.
 //
-// The store sets ID, Sequence, BudgetUSD, Forced and DryRun, and ignores the values of these fields in session.
-// If session.Status is empty, it becomes SessionRunning. The store also sets four fields of request from session: ChainID,
-// Tier, Purpose, and At from session.StartedAt. The time StartedAt comes from Temporal. So hosts with different clocks agree
-// on the day and on every time window, and a late retry is judged by the same time as the first call.
+// The store sets ID, Sequence, BudgetUSD, Forced and DryRun, and ignores the values of these fields in session. If
+// session.Status is empty, it becomes SessionRunning. The store also sets four fields of request from session: ChainID,
+// Tier, Purpose, and At from session.StartedAt. The time StartedAt comes from Temporal. So hosts with different clocks
+// agree on the day and on every time window, and a late retry is judged by the same time as the first call.
 //
 // A refusal is not an error, and nothing is written. If SessionID is already recorded, OpenSession grants the session
 // again and returns the existing record with its budget unchanged. It also locks those of the session's services that
 // are free again.
 //
-// If the records lack a session that the session refers to, and Temporal does not know that one either, OpenSession records the session
-// without a parent, so that the chain continues.
+// If the records lack a session that the session refers to, and Temporal does not know that one either, OpenSession
+// records the session without a parent, so that the chain continues.
 //
 // The error is ErrConflict if the existing record belongs to another chain. It is ErrNotFound if session.ParentID or
 // request.Parent is unknown, or if request.Previous is not recorded as ended. It is ErrInvalid if session.ChainID,
@@ -89,7 +89,8 @@ func (s *Store) Review(
 		})
 	}
 	if err != nil {
-		return escalation.Admission{}, fmt.Errorf("review a session of %s for chain %q: %w", request.Tier, request.ChainID, err)
+		return escalation.Admission{}, fmt.Errorf("review a session of %s for chain %q: %w", request.Tier,
+			request.ChainID, err)
 	}
 	return admission, nil
 }
@@ -110,7 +111,8 @@ func checkRequest(request escalation.AdmissionRequest, policy escalation.Policy)
 // openOnce records session if the session is admitted. If session is already recorded, openOnce returns the existing
 // record.
 func openOnce(
-	ctx context.Context, tx *sql.Tx, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
+	ctx context.Context, tx *sql.Tx, session escalation.Session, request escalation.AdmissionRequest,
+	policy escalation.Policy,
 ) (opening escalation.AdmissionResult, err error) {
 	existing, err := recorded(ctx, tx, session)
 	if err == nil && existing == nil {
@@ -151,8 +153,8 @@ func openOnce(
 	return opening, nil
 }
 
-// checkEarlier checks that the records have the earlier sessions of request. They lack these if they were restored from a
-// backup. It returns the number of the session's parent, which is parent unless the records were restored.
+// checkEarlier checks that the records have the earlier sessions of request. They lack these if they were restored from
+// a backup. It returns the number of the session's parent, which is parent unless the records were restored.
 func checkEarlier(ctx context.Context, tx *sql.Tx, parent int64, request escalation.AdmissionRequest) (int64, error) {
 	if request.Previous != "" {
 		previous, err := bySessionID(ctx, tx, request.Previous)
@@ -177,7 +179,8 @@ func checkEarlier(ctx context.Context, tx *sql.Tx, parent int64, request escalat
 func readFacts(
 	ctx context.Context, q querier, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (facts escalation.AdmissionFacts, err error) {
-	if facts.LimitedUntil, facts.LimitedModel, err = limitOf(ctx, q, request.At, policy.For(request.Tier).Model); err != nil {
+	if facts.LimitedUntil, facts.LimitedModel, err = limitOf(ctx, q, request.At,
+		policy.For(request.Tier).Model); err != nil {
 		return facts, fmt.Errorf("read the limit of the account: %w", err)
 	}
 	if policy.DayBudgetUSD > 0 { // this reads all sessions of the day
@@ -188,7 +191,8 @@ func readFacts(
 	if policy.ChainBudgetUSD > 0 { // this reads all sessions of the chain, and a conversation has hundreds
 		// A chain runs one session at a time. If the records have another open session of this chain, a reset has
 		// discarded that session. So the budget of that session is not counted.
-		if facts.ChainSpentUSD, _, err = spent(ctx, q, chainSpentQuery, request.ChainID, request.FirstRunID); err != nil {
+		if facts.ChainSpentUSD, _, err = spent(ctx, q, chainSpentQuery, request.ChainID,
+			request.FirstRunID); err != nil {
 			return facts, fmt.Errorf("add up what the chain has cost: %w", err)
 		}
 	}
@@ -214,8 +218,8 @@ func readFacts(
 	return facts, nil
 }
 
-// limitQuery returns the end of the account's limit for a model that the latest session has met, unless a model that it concerns has
-// answered a later session: a person had that one started, and the account has another limit since.
+// limitQuery returns the end of the account's limit for a model that the latest session has met, unless a model that it
+// concerns has answered a later session: a person had that one started, and the account has another limit since.
 const limitQuery = `
 SELECT limited_until, limited_model FROM sessions WHERE limited_until > $1 AND $2 LIKE '%' || limited_model || '%' AND NOT EXISTS (
     SELECT 1 FROM sessions AS later
@@ -223,8 +227,8 @@ SELECT limited_until, limited_model FROM sessions WHERE limited_until > $1 AND $
         AND lower(later.model) LIKE '%' || sessions.limited_model || '%')
 ORDER BY ended_at DESC LIMIT 1`
 
-// limitOf returns the end of the account's limit for a model, and the models that it concerns; zero if no session has met one that still
-// holds.
+// limitOf returns the end of the account's limit for a model, and the models that it concerns; zero if no session has
+// met one that still holds.
 func limitOf(ctx context.Context, q querier, at time.Time, model string) (until time.Time, of string, err error) {
 	err = q.QueryRowContext(ctx, limitQuery, at.UnixMilli(), strings.ToLower(model)).Scan(millis{&until}, &of)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -261,7 +265,8 @@ func spent(ctx context.Context, q querier, query string, args ...any) (closed, r
 const removedSpentQuery = "SELECT COALESCE(SUM(usd + unknown_usd), 0)" + removedSpending
 
 // daySpent returns two sums over the sessions that started on one day (UTC): the cost of closed sessions, and the
-// reservations of open sessions. The argument at is any time of that day. Sessions whose records were removed count, too.
+// reservations of open sessions. The argument at is any time of that day. Sessions whose records were removed count,
+// too.
 func daySpent(ctx context.Context, q querier, at time.Time) (closed, reserved float64, err error) {
 	day := calendar.Of(at.UTC())
 	begin, end := day.Begin(time.UTC), day.End(time.UTC)

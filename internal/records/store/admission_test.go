@@ -407,8 +407,8 @@ func grab(ctx context.Context, s *store.Store, writer int, policy escalation.Pol
 	return granted, nil
 }
 
-// testAccountLimit covers a limit of the account that one session meets: no session starts before its end, whose ever, unless a person
-// forces one and the model answers it.
+// testAccountLimit covers a limit of the account that one session meets: no session starts before its end, whose ever,
+// unless a person forces one and the model answers it.
 func testAccountLimit(t *testing.T, database backend) {
 	open := database(t)
 	s, policy := open(), strict()

@@ -14,8 +14,9 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/postgrestest"
 )
 
-// BenchmarkAdmission compares two ways to separate admissions on PostgreSQL: the lock, and serializable transactions that are
-// repeated after a conflict. Each worker has its own Store, like a worker on another host. The results are in docs/decisions.
+// BenchmarkAdmission compares two ways to separate admissions on PostgreSQL: the lock, and serializable transactions
+// that are repeated after a conflict. Each worker has its own Store, like a worker on another host. The results are in
+// docs/decisions.
 func BenchmarkAdmission(b *testing.B) {
 	serializable := postgresDialect
 	serializable.lock, serializable.writing = "SELECT 1", &sql.TxOptions{Isolation: sql.LevelSerializable}

@@ -13,9 +13,9 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/postgrestest"
 )
 
-// BenchmarkSize measures how the size of the tables changes the two transactions of a session, and the comparison of a fault
-// with the incidents of 30 days. The large tables have the records of ten days with 100,000 chains each, of which 4 % repair
-// and 5 % open an incident. docs/sizing.md has the figures.
+// BenchmarkSize measures how the size of the tables changes the two transactions of a session, and the comparison of a
+// fault with the incidents of 30 days. The large tables have the records of ten days with 100,000 chains each, of which
+// 4 % repair and 5 % open an incident. docs/sizing.md has the figures.
 func BenchmarkSize(b *testing.B) {
 	if testing.Short() {
 		b.Skip("fills large tables; not with -short")
@@ -94,8 +94,8 @@ func benchmarkSessions(b *testing.B, s *Store) {
 // numbers begins a query with the table n of the numbers i from $1 to $2.
 const numbers = `WITH RECURSIVE n(i) AS (SELECT CAST($1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $2) `
 
-// fillQueries fill the tables with what belongs to the chains of numbers. A day has 86,400,000 ms, so 100,000 chains begin every
-// 864 ms. $3 is the time of the first, in milliseconds.
+// fillQueries fill the tables with what belongs to the chains of numbers. A day has 86,400,000 ms, so 100,000 chains
+// begin every 864 ms. $3 is the time of the first, in milliseconds.
 var fillQueries = []string{
 	`INSERT INTO sessions (chain_id, first_run_id, sequence, session_id, tier, model, trigger, continuity,
     continuity_reason, purpose, phase, ending, limited_model, budget_usd, forced, dry_run, has_request, started_at, started_day, ended_at, status, cost_usd, cost_estimated,
@@ -142,7 +142,8 @@ func fill(b *testing.B, s *Store, sessions int) {
 	}
 }
 
-// TestFills runs the queries that fill tables for benchmarks, which no test of make test would run: each must fit the schema.
+// TestFills runs the queries that fill tables for benchmarks, which no test of make test would run: each must fit the
+// schema.
 func TestFills(t *testing.T) {
 	t.Parallel()
 	databases := map[string]func() (*Store, error){

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkSession measures the recording of one session, which takes two transactions. SQLite syncs each transaction to disk.
-// A PostgreSQL cluster for tests does not sync.
+// BenchmarkSession measures the recording of one session, which takes two transactions. SQLite syncs each transaction
+// to disk. A PostgreSQL cluster for tests does not sync.
 func BenchmarkSession(b *testing.B) {
 	for name, database := range map[string]backend{"SQLite": sqliteBackend, "PostgreSQL": postgresBackend} {
 		b.Run(name, func(b *testing.B) {

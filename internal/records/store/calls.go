@@ -23,12 +23,14 @@ const (
 const maxCallsRead = 5_000
 
 // callsQuery selects the latest calls of a chain.
-var callsQuery = "SELECT " + columns(callFields(new(escalation.CallDecision))) + " FROM calls" + ofChain + " ORDER BY id DESC LIMIT " +
+var callsQuery = "SELECT " + columns(callFields(new(escalation.CallDecision))) + " FROM calls" + ofChain +
+	" ORDER BY id DESC LIMIT " +
 	strconv.Itoa(maxCallsRead)
 
 // callsOfQuery selects the calls of a number of sessions.
 func callsOfQuery(sessions int) string {
-	return "SELECT " + columns(callFields(new(escalation.CallDecision))) + " FROM calls WHERE session_id IN (" + placeholders(1, sessions) +
+	return "SELECT " + columns(callFields(new(escalation.CallDecision))) + " FROM calls WHERE session_id IN (" +
+		placeholders(1, sessions) +
 		") ORDER BY id LIMIT " + strconv.Itoa(maxCallsRead)
 }
 
@@ -55,8 +57,8 @@ func (s *Store) AppendDecisions(ctx context.Context, decisions []escalation.Call
 	return nil
 }
 
-// Decisions returns the decisions on the calls of a chain, in the order in which they were recorded, the latest 5,000 at most. If there
-// are none, or if the chain is unknown, the list is empty.
+// Decisions returns the decisions on the calls of a chain, in the order in which they were recorded, the latest 5,000
+// at most. If there are none, or if the chain is unknown, the list is empty.
 func (s *Store) Decisions(ctx context.Context, chainID string) ([]escalation.CallDecision, error) {
 	decisions, err := collect(ctx, s.db, callFields, callsQuery, chainID)
 	if err != nil {
@@ -66,7 +68,8 @@ func (s *Store) Decisions(ctx context.Context, chainID string) ([]escalation.Cal
 	return decisions, nil
 }
 
-// DecisionsOf returns the decisions on the calls of sessions in the order in which they were recorded, the first 5,000 at most.
+// DecisionsOf returns the decisions on the calls of sessions in the order in which they were recorded, the first 5,000
+// at most.
 func (s *Store) DecisionsOf(ctx context.Context, sessionIDs []string) ([]escalation.CallDecision, error) {
 	if len(sessionIDs) == 0 {
 		return []escalation.CallDecision{}, nil
@@ -111,7 +114,10 @@ func appendDecisions(ctx context.Context, tx *sql.Tx, decisions []escalation.Cal
 
 func checkDecision(decision escalation.CallDecision) error {
 	for _, required := range []struct{ name, value string }{
-		{"chain id", decision.ChainID}, {"session id", decision.SessionID}, {"call id", decision.Call}, {"tool", decision.Tool},
+		{"chain id", decision.ChainID},
+		{"session id", decision.SessionID},
+		{"call id", decision.Call},
+		{"tool", decision.Tool},
 	} {
 		if required.value == "" {
 			return fmt.Errorf("%w: it has no %s", ErrInvalid, required.name)

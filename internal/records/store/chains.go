@@ -30,15 +30,15 @@ WITH RECURSIVE line (id, parent) AS (
 ` + selectSessions + ` WHERE id IN (SELECT id FROM line) ORDER BY id DESC LIMIT ` + mostSessions
 )
 
-// Forward returns the record with the number id and its descendants, in the order in which they were opened, at most 1,000.
-// Parents come before children. A descendant can belong to another chain, which has resumed an earlier chain's
+// Forward returns the record with the number id and its descendants, in the order in which they were opened, at most
+// 1,000. Parents come before children. A descendant can belong to another chain, which has resumed an earlier chain's
 // session. If id is unknown, the error is ErrNotFound.
 func (s *Store) Forward(ctx context.Context, id int64) ([]escalation.Session, error) {
 	return s.line(ctx, forwardQuery, id)
 }
 
-// Backward returns the record with the number id, the parent of that record, the parent of that parent, and so on, at most 1,000. If
-// id is unknown, the error is ErrNotFound.
+// Backward returns the record with the number id, the parent of that record, the parent of that parent, and so on, at
+// most 1,000. If id is unknown, the error is ErrNotFound.
 func (s *Store) Backward(ctx context.Context, id int64) ([]escalation.Session, error) {
 	return s.line(ctx, backwardQuery, id)
 }
@@ -67,8 +67,8 @@ var (
 		" COALESCE(MAX(CASE WHEN cost_estimated THEN 1 ELSE 0 END), 0) FROM sessions" + ofChain
 )
 
-// Chain returns the latest sessions of a chain by sequence, at most 1,000. If there are none yet, or if the chain is unknown, the
-// list is empty.
+// Chain returns the latest sessions of a chain by sequence, at most 1,000. If there are none yet, or if the chain is
+// unknown, the list is empty.
 func (s *Store) Chain(ctx context.Context, chainID string) ([]escalation.Session, error) {
 	sessions, err := collect(ctx, s.db, sessionFields, chainQuery, chainID)
 	if err != nil {

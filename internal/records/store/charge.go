@@ -9,17 +9,17 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Charge adds the actions of a tool call to the ledger before the call runs, if the cooldowns allow all of these actions. If
-// the cooldowns forbid an action, Charge adds none and returns the refusal. All of this is one transaction. So no limit is
-// exceeded, even if several chains and hosts charge calls at the same time.
+// Charge adds the actions of a tool call to the ledger before the call runs, if the cooldowns allow all of these
+// actions. If the cooldowns forbid an action, Charge adds none and returns the refusal. All of this is one transaction.
+// So no limit is exceeded, even if several chains and hosts charge calls at the same time.
 //
-// A call is charged only once. If an operator has overridden the cooldowns for the session (see escalation.Session.Forced),
-// Charge adds the actions and never refuses. A charge remains even if the session never reports. Only ReturnCharge and
-// RemoveChain remove it.
+// A call is charged only once. If an operator has overridden the cooldowns for the session (see
+// escalation.Session.Forced), Charge adds the actions and never refuses. A charge remains even if the session never
+// reports. Only ReturnCharge and RemoveChain remove it.
 //
 // The error is ErrNotFound if charge.SessionID is unknown. It is ErrConflict if that session does not belong to
-// charge.ChainID. It is ErrInvalid if charge.Call or charge.At is empty, if the name of a service is invalid, or if an action
-// is of a kind without a cooldown.
+// charge.ChainID. It is ErrInvalid if charge.Call or charge.At is empty, if the name of a service is invalid, or if an
+// action is of a kind without a cooldown.
 func (s *Store) Charge(ctx context.Context, charge escalation.Charge) (refusal *escalation.ChargeRefusal, err error) {
 	defer s.count(OpCharge, &err)
 	charge.Actions = s.hooks.actions(charge.Actions)

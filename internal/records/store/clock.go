@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Now returns the database's time. Hosts with different clocks agree on it. A database in a file of this host has no clock of its
-// own: then Now returns host, the time of this host.
+// Now returns the database's time. Hosts with different clocks agree on it. A database in a file of this host has no
+// clock of its own: then Now returns host, the time of this host.
 func (s *Store) Now(ctx context.Context, host time.Time) (time.Time, error) {
 	if s.dialect.now == "" {
 		return host, nil
@@ -21,10 +21,11 @@ func (s *Store) Now(ctx context.Context, host time.Time) (time.Time, error) {
 }
 
 const (
-	// maxClockGap is the longest time between two calls of TrustClock that needs no explanation. It is longer than most restarts.
+	// maxClockGap is the longest time between two calls of TrustClock that needs no explanation. It is longer than most
+	// restarts.
 	maxClockGap = 36 * time.Hour
-	// clockPatience is how long a clock must go on after it has jumped ahead, before it is trusted. A host that starts with a
-	// wrong clock gets the right time from the network long before.
+	// clockPatience is how long a clock must go on after it has jumped ahead, before it is trusted. A host that starts
+	// with a wrong clock gets the right time from the network long before.
 	clockPatience = 24 * time.Hour
 	// clockOblivion is the time after which a jump ahead is a further jump, and not a clock that has gone on.
 	clockOblivion = 31 * 24 * time.Hour
@@ -41,10 +42,10 @@ func clockFields(c *clock) []field {
 
 var clockQuery = "SELECT " + columns(clockFields(new(clock))) + " FROM clock"
 
-// TrustClock reports whether now can be the time. It cannot if it is more than a day and a half later than the last time that was
-// trusted, which TrustClock returns. Then either no worker has run in between, or a clock has jumped
-// ahead. Only a clock that goes on like this for a day is trusted again. At the first call, the latest session shows whether the time
-// can be right.
+// TrustClock reports whether now can be the time. It cannot if it is more than a day and a half later than the last
+// time that was trusted, which TrustClock returns. Then either no worker has run in between, or a clock has jumped
+// ahead. Only a clock that goes on like this for a day is trusted again. At the first call, the latest session shows
+// whether the time can be right.
 func (s *Store) TrustClock(ctx context.Context, now time.Time) (trusted bool, last time.Time, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		rows, err := collect(ctx, tx, clockFields, clockQuery)
@@ -62,7 +63,8 @@ func (s *Store) TrustClock(ctx context.Context, now time.Time) (trusted bool, la
 		last = known.trusted
 		held := now.Sub(known.jumped)
 		switch {
-		case now.Sub(known.trusted) <= maxClockGap, !known.jumped.IsZero() && held >= clockPatience && held <= clockOblivion:
+		case now.Sub(known.trusted) <= maxClockGap, !known.jumped.IsZero() && held >= clockPatience &&
+			held <= clockOblivion:
 			trusted, known = true, clock{trusted: now}
 		case known.jumped.IsZero() || held < 0 || held > clockOblivion:
 			known.jumped = now

@@ -13,10 +13,11 @@ import (
 	"time"
 )
 
-// tables lists all tables with records. If rows of one table refer to rows of another table, the other table comes first.
+// tables lists all tables with records. If rows of one table refer to rows of another table, the other table comes
+// first.
 var tables = []string{
-	"sessions", "replaced_reports", "removed_costs", "events", "ledger", "service_locks", "namespaces", "clock", "incidents",
-	"incident_chains", "notifications", "calls", "duties", "memories", "memory_sources", "memory_uses",
+	"sessions", "replaced_reports", "removed_costs", "events", "ledger", "service_locks", "namespaces", "clock",
+	"incidents", "incident_chains", "notifications", "calls", "duties", "memories", "memory_sources", "memory_uses",
 	"talk_turns", "talk_confirmations",
 }
 
@@ -33,16 +34,16 @@ type CopyResult struct {
 	CostUSD float64 `json:"cost_usd"`
 }
 
-// copyBatch is the number of rows in one INSERT statement of Copy. SQLite allows 32,766 values in a statement, and every table
-// has fewer than 100 columns.
+// copyBatch is the number of rows in one INSERT statement of Copy. SQLite allows 32,766 values in a statement, and
+// every table has fewer than 100 columns.
 const copyBatch = 200
 
-// Copy copies all records to another database. The records keep their numbers. Copy then reads the copied records and compares
-// them with the source. It writes all records in one transaction, so the target stays empty if Copy fails. Other writers of
-// both databases wait until Copy ends.
+// Copy copies all records to another database. The records keep their numbers. Copy then reads the copied records and
+// compares them with the source. It writes all records in one transaction, so the target stays empty if Copy fails.
+// Other writers of both databases wait until Copy ends.
 //
-// The error is ErrConflict if the target contains records. It is also ErrConflict if a worker of the source has reported in
-// the two minutes before now, because that worker could write records after the copy.
+// The error is ErrConflict if the target contains records. It is also ErrConflict if a worker of the source has
+// reported in the two minutes before now, because that worker could write records after the copy.
 func (s *Store) Copy(ctx context.Context, target *Store, now time.Time) (result CopyResult, err error) {
 	err = s.write(ctx, func(from *sql.Tx) error {
 		if err := refuseInUse(ctx, from, now); err != nil {
@@ -76,7 +77,8 @@ func refuseRecords(ctx context.Context, tx *sql.Tx) error {
 	for _, table := range tables {
 		rows, err := countRows(ctx, tx, table)
 		if err == nil && rows > 0 {
-			err = fmt.Errorf("%w: the target has %d rows in table %s: choose an empty database", ErrConflict, rows, table)
+			err = fmt.Errorf("%w: the target has %d rows in table %s: choose an empty database", ErrConflict, rows,
+				table)
 		}
 		if err != nil {
 			return err

@@ -24,11 +24,12 @@ type Spending struct {
 	UnknownUSD float64
 }
 
-// Costs adds up the costs of the sessions of some time, grouped in two ways. The sums of both are equal. A key can occur
-// several times: for each day (UTC), for the reports that were replaced, and for the sessions whose records were removed.
+// Costs adds up the costs of the sessions of some time, grouped in two ways. The sums of both are equal. A key can
+// occur several times: for each day (UTC), for the reports that were replaced, and for the sessions whose records were
+// removed.
 type Costs struct {
-	// Quarters groups the sessions by the quarter of an hour in which they started. Days begin at a quarter of an hour in every
-	// time zone.
+	// Quarters groups the sessions by the quarter of an hour in which they started. Days begin at a quarter of an hour
+	// in every time zone.
 	Quarters []QuarterCost
 	Kinds    []KindCost
 }
@@ -45,7 +46,8 @@ type KindCost struct {
 	Model      string
 	Trigger    escalation.Trigger
 	Conclusion escalation.VerdictStatus
-	// Services lists the services that the verdicts name, in their order. Of many services, only the first ones are there.
+	// Services lists the services that the verdicts name, in their order. Of many services, only the first ones are
+	// there.
 	Services []string
 	Spending
 }
@@ -62,21 +64,23 @@ FROM sessions WHERE started_at >= $1 AND started_at < $2 AND ended_at IS NOT NUL
 FROM replaced_reports AS r JOIN sessions ON sessions.session_id = r.session_id
 WHERE r.started_at >= $1 AND r.started_at < $2 AND sessions.ended_at IS NOT NULL ORDER BY r.id`
 
-	// removedSpending is what sessions have cost whose records were removed. They are counted by the quarter of an hour.
+	// removedSpending is what sessions have cost whose records were removed. They are counted by the quarter of an
+	// hour.
 	removedSpending = " FROM removed_costs WHERE quarter >= $1 AND quarter < $2"
-	removedSums     = ", CAST(SUM(sessions) AS BIGINT), SUM(usd), SUM(estimated_usd), SUM(unknown_usd)" + removedSpending
+	removedSums     = ", CAST(SUM(sessions) AS BIGINT), SUM(usd), SUM(estimated_usd), SUM(unknown_usd)" +
+		removedSpending
 
 	kindColumns = "tier, model, trigger, conclusion, services"
 )
 
-// These queries add up sessions, and list replaced reports, of which there are few. Each grouping of sessions has the order of an
-// index, so SQLite need not sort them: the kinds of each day are added up first. The limits on quarters and days select the part of
-// the index.
+// These queries add up sessions, and list replaced reports, of which there are few. Each grouping of sessions has the
+// order of an index, so SQLite need not sort them: the kinds of each day are added up first. The limits on quarters and
+// days select the part of the index.
 var (
 	quarterColumn  = fmt.Sprintf("started_at / %d", quarter.Milliseconds())
 	quarterQueries = [3]string{
-		"SELECT " + quarterColumn + ", " + spending + " AND " + quarterColumn + " >= $3 AND " + quarterColumn + " <= $4" +
-			" GROUP BY 1 ORDER BY 1",
+		"SELECT " + quarterColumn + ", " + spending + " AND " + quarterColumn + " >= $3 AND " + quarterColumn +
+			" <= $4 GROUP BY 1 ORDER BY 1",
 		"SELECT r." + quarterColumn + ", " + replacedSpending,
 		"SELECT quarter" + removedSums + " GROUP BY quarter ORDER BY quarter",
 	}
@@ -94,7 +98,8 @@ var (
 // have ended.
 func (s *Store) Costs(ctx context.Context, from, to time.Time) (costs Costs, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
-		costs.Quarters, err = collectAll(ctx, tx, quarterFields, quarterQueries, costSpan{from, to, quarterOf(from), quarterOf(to)})
+		costs.Quarters, err = collectAll(ctx, tx, quarterFields, quarterQueries,
+			costSpan{from, to, quarterOf(from), quarterOf(to)})
 		if err != nil {
 			return err
 		}
@@ -115,7 +120,9 @@ type costSpan struct {
 }
 
 // collectAll returns the rows of the queries about sessions, about replaced reports, and about removed sessions.
-func collectAll[T any](ctx context.Context, q querier, fields func(*T) []field, queries [3]string, span costSpan) ([]T, error) {
+func collectAll[T any](
+	ctx context.Context, q querier, fields func(*T) []field, queries [3]string, span costSpan,
+) ([]T, error) {
 	from, to := span.from.UnixMilli(), span.to.UnixMilli()
 	rows, err := collect(ctx, q, fields, queries[0], from, to, span.first, span.last)
 	if err != nil {
@@ -126,7 +133,8 @@ func collectAll[T any](ctx context.Context, q querier, fields func(*T) []field, 
 		return nil, err
 	}
 	// Both times are at a quarter, or the last one is now, when nothing is old.
-	removed, err := collect(ctx, q, fields, queries[2], quarterOf(span.from), quarterOf(span.to.Add(quarter-time.Millisecond)))
+	removed, err := collect(ctx, q, fields, queries[2], quarterOf(span.from),
+		quarterOf(span.to.Add(quarter-time.Millisecond)))
 	return append(append(rows, replaced...), removed...), err
 }
 
@@ -192,7 +200,8 @@ func (s *Store) EstimatedChains(ctx context.Context, ids []string) (map[string]b
 			args[i] = id
 		}
 		found, err := collect(ctx, s.db, func(id *string) []field { return []field{{"chain_id", id}} },
-			"SELECT DISTINCT chain_id FROM sessions WHERE cost_estimated AND chain_id IN ("+placeholders(1, len(batch))+")", args...)
+			"SELECT DISTINCT chain_id FROM sessions WHERE cost_estimated AND chain_id IN ("+placeholders(1,
+				len(batch))+")", args...)
 		if err != nil {
 			return nil, fmt.Errorf("find the estimated costs of chains: %w", err)
 		}

@@ -7,7 +7,8 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// dialect describes a database. Databases differ in transactions and in schemas. The queries are the same for all databases.
+// dialect describes a database. Databases differ in transactions and in schemas. The queries are the same for all
+// databases.
 type dialect struct {
 	// goose is the name of this dialect in package goose, which migrates the schema. directory is the directory of
 	// the schema's files, below migrations.
@@ -30,10 +31,11 @@ type dialect struct {
 	continueNumbers []string
 	// server is a query for the version of the database. size is a query for the size of the database in bytes.
 	server, size string
-	// now is a query for the database's time in milliseconds since 1970; empty if the database uses the clock of this host.
+	// now is a query for the database's time in milliseconds since 1970; empty if the database uses the clock of this
+	// host.
 	now string
-	// searchMemories is a query for the numbers and ranks of the memories that match $1. A rank is negative, and the lowest is
-	// the best. anyWord and allWords write words as such a search. A word consists of letters and digits.
+	// searchMemories is a query for the numbers and ranks of the memories that match $1. A rank is negative, and the
+	// lowest is the best. anyWord and allWords write words as such a search. A word consists of letters and digits.
 	searchMemories    string
 	anyWord, allWords func(words []string) string
 }
@@ -62,7 +64,8 @@ var sqliteDialect = dialect{
 	server: "SELECT 'SQLite ' || sqlite_version()",
 	size:   "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
 
-	searchMemories: "SELECT rowid, bm25(memories_search) AS rank FROM memories_search WHERE memories_search MATCH $1 ORDER BY rank, rowid" +
+	searchMemories: "SELECT rowid, bm25(memories_search) AS rank FROM memories_search WHERE memories_search MATCH $1 " +
+		"ORDER BY rank, rowid" +
 		searchLimit,
 	anyWord:  joinWords(`"`, "OR"),
 	allWords: joinWords(`"`, "AND"),
@@ -71,8 +74,8 @@ var sqliteDialect = dialect{
 var postgresDialect = dialect{
 	goose:     goose.DialectPostgres,
 	directory: "postgres",
-	tables:    "SELECT COUNT(*), COUNT(CASE WHEN tablename = $1 THEN 1 END) FROM pg_tables WHERE schemaname = current_schema()",
-	reading:   &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead},
+	tables: "SELECT COUNT(*), COUNT(CASE WHEN tablename = $1 THEN 1 END) FROM pg_tables WHERE schemaname = " +
+		"current_schema()", reading: &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead},
 	// Each statement must read the state after the wait for the lock. At a higher isolation level, the statements
 	// would read the state from before that wait.
 	writing: &sql.TxOptions{Isolation: sql.LevelReadCommitted},

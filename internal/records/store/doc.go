@@ -1,6 +1,6 @@
-// Package store keeps the records of Claude Ops: one record per session, the events of every chain, the decisions on the calls
-// of agents, the ledger of actions on services, and the locks on services. It also has the queries that follow a chain through
-// its sessions.
+// Package store keeps the records of Claude Ops: one record per session, the events of every chain, the decisions on
+// the calls of agents, the ledger of actions on services, and the locks on services. It also has the queries that
+// follow a chain through its sessions.
 //
 //	OpenSession -> running -> CloseSession -> closed -+
 //	     |                                   ^        | a different report replaces
@@ -19,12 +19,12 @@
 //
 // # Representation
 //
-// The queries are the same for every database: $1 placeholders and standard SQL, with the extensions RETURNING, ON CONFLICT
-// and MATERIALIZED, which SQLite and PostgreSQL share. The differences are in dialect.go, in the files of each database
-// (sqlite.go; postgres.go and postgres_conn.go), and in its directory of migrations.
+// The queries are the same for every database: $1 placeholders and standard SQL, with the extensions RETURNING, ON
+// CONFLICT and MATERIALIZED, which SQLite and PostgreSQL share. The differences are in dialect.go, in the files of each
+// database (sqlite.go; postgres.go and postgres_conn.go), and in its directory of migrations.
 //
-// In SQLite, a write transaction takes the lock of the file when it begins. In PostgreSQL, it takes an advisory lock of the
-// database. The reasons are in docs/decisions.
+// In SQLite, a write transaction takes the lock of the file when it begins. In PostgreSQL, it takes an advisory lock of
+// the database. The reasons are in docs/decisions.
 //
 //   - Times are integers: milliseconds since the Unix epoch in UTC. They sort and subtract the same way everywhere, and
 //     neither a driver nor a time zone changes them. Fractions of a millisecond are cut off.

@@ -20,7 +20,8 @@ func IsTransient(err error) bool {
 	switch {
 	case err == nil:
 		return false
-	case errors.Is(err, ErrNotFound), errors.Is(err, ErrInvalid), errors.Is(err, ErrConflict), errors.Is(err, ErrForeign),
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrInvalid), errors.Is(err, ErrConflict),
+		errors.Is(err, ErrForeign),
 		errors.Is(err, errUnusable):
 		return false
 	default:

@@ -13,7 +13,8 @@ import (
 // maxEventsRead limits the events of one chain that Events returns. Each signal that a chain refuses is an event.
 const maxEventsRead = 5_000
 
-var eventsQuery = "SELECT " + columns(eventFields(new(escalation.Event))) + " FROM events" + ofChain + " ORDER BY id DESC LIMIT " +
+var eventsQuery = "SELECT " + columns(eventFields(new(escalation.Event))) + " FROM events" + ofChain +
+	" ORDER BY id DESC LIMIT " +
 	strconv.Itoa(maxEventsRead)
 
 // AppendEvents records events in the given order. If it fails, it records none of them. If an event with the same Key
@@ -31,8 +32,8 @@ func (s *Store) AppendEvents(ctx context.Context, events []escalation.Event) (er
 	return nil
 }
 
-// Events returns the events of a chain in the order in which they were recorded, the latest 5,000 at most. If there are none, or if the
-// chain is unknown, the list is empty.
+// Events returns the events of a chain in the order in which they were recorded, the latest 5,000 at most. If there are
+// none, or if the chain is unknown, the list is empty.
 func (s *Store) Events(ctx context.Context, chainID string) ([]escalation.Event, error) {
 	events, err := collect(ctx, s.db, eventFields, eventsQuery, chainID)
 	if err != nil {

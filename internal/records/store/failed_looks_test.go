@@ -67,8 +67,8 @@ func testFailedLooks(t *testing.T, database backend) {
 	require.Contains(t, incident.Summary, "budget_exhausted")
 }
 
-// testLookedSince checks that a chain whose look failed no longer takes care of failed looks after it could look, although
-// it waits because of what it found.
+// testLookedSince checks that a chain whose look failed no longer takes care of failed looks after it could look,
+// although it waits because of what it found.
 func testLookedSince(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	waits := func() {
@@ -92,8 +92,8 @@ func testLookedSince(t *testing.T, database backend) {
 	require.True(t, handled("incident-2"))
 }
 
-// testNoFailedLook checks which looks without a verdict open no incident: a person has stopped the chain, or nobody knows
-// how the look ended.
+// testNoFailedLook checks which looks without a verdict open no incident: a person has stopped the chain, or nobody
+// knows how the look ended.
 func testNoFailedLook(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	c.failed("cancelled", escalation.SessionStopped)

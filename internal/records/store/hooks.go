@@ -39,11 +39,12 @@ type Hooks struct {
 	Ended func(session escalation.Session)
 	// Refused is called with each recorded decision that refuses a call.
 	Refused func(decision escalation.CallDecision)
-	// Recover records the sessions of the given chains again, which the records lack because they were restored from a backup. It
-	// returns false if it cannot ask the chains. Without chains, it records those of the chain for which the context is.
+	// Recover records the sessions of the given chains again, which the records lack because they were restored from a
+	// backup. It returns false if it cannot ask the chains. Without chains, it records those of the chain for which the
+	// context is.
 	Recover func(ctx context.Context, chains ...string) (bool, error)
-	// HostTimes reports that a worker's host gives the times at which it sweeps and notifies. The time of a database with a clock
-	// replaces them, so that the records of all hosts have one time.
+	// HostTimes reports that a worker's host gives the times at which it sweeps and notifies. The time of a database
+	// with a clock replaces them, so that the records of all hosts have one time.
 	HostTimes bool
 }
 
@@ -61,8 +62,8 @@ func (s *Store) count(operation Operation, err *error) { //nolint:gocritic // a 
 	}
 }
 
-// recovering calls do, which needs sessions of the given chains. If the records lack them, recovering has them recorded again and calls
-// do once more. If a chain cannot be asked now, the error is transient.
+// recovering calls do, which needs sessions of the given chains. If the records lack them, recovering has them recorded
+// again and calls do once more. If a chain cannot be asked now, the error is transient.
 func (s *Store) recovering(ctx context.Context, do func() error, chains ...string) error {
 	err := do()
 	if !errors.Is(err, ErrNotFound) || s.hooks.Recover == nil {

@@ -11,8 +11,8 @@ import (
 
 // ChainIncidents returns the incidents that a chain works on (own), and those incidents on which other chains still
 // work although the session has ended them (healed). One incident can be in both lists. Each incident lists the work of
-// other chains only, because the chain knows its own work. A healed incident lists all chains that still work on it, because
-// each is told.
+// other chains only, because the chain knows its own work. A healed incident lists all chains that still work on it,
+// because each is told.
 func (s *Store) ChainIncidents(
 	ctx context.Context, chain escalation.ChainRun, sessionID string,
 ) (own, healed []escalation.Incident, err error) {
@@ -24,7 +24,8 @@ func (s *Store) ChainIncidents(
 		rows, err := completeIncidents(ctx, tx, healedQuery, sessionID)
 		for i := range rows {
 			incident := withoutChain(rows[i].Incident, chain)
-			incident.Chains = slices.DeleteFunc(incident.Chains, func(other escalation.IncidentChain) bool { return !other.AtWork() })
+			incident.Chains = slices.DeleteFunc(incident.Chains,
+				func(other escalation.IncidentChain) bool { return !other.AtWork() })
 			if len(incident.Chains) > 0 {
 				healed = append(healed, incident)
 			}
@@ -100,7 +101,10 @@ func readBrief(
 		brief.Incidents, err = mostImportant(ctx, q, request.Services)
 		return brief, err
 	}
-	brief.Incidents, err = ownIncidents(ctx, q, escalation.ChainRun{ChainID: request.ChainID, FirstRunID: request.FirstRunID})
+	brief.Incidents, err = ownIncidents(ctx, q, escalation.ChainRun{
+		ChainID:    request.ChainID,
+		FirstRunID: request.FirstRunID,
+	})
 	brief.Incidents = withoutFailedLooks(brief.Incidents)
 	if err == nil {
 		brief.Repairs, err = pastRepairs(ctx, q, request)
@@ -108,8 +112,8 @@ func readBrief(
 	return brief, err
 }
 
-// mostImportant returns the open incidents of services that are most important to an agent; of all services if there are
-// none. It reads chains and costs of these incidents only.
+// mostImportant returns the open incidents of services that are most important to an agent; of all services if there
+// are none. It reads chains and costs of these incidents only.
 func mostImportant(ctx context.Context, q querier, services []string) ([]escalation.Incident, error) {
 	rows, err := selectedIncidents(ctx, q, IncidentFilter{Services: services})
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// applyFindings opens, updates and resolves incidents according to the verdict of an ended session, or to its failure to
-// look. It also records that the session's chain has met these incidents.
+// applyFindings opens, updates and resolves incidents according to the verdict of an ended session, or to its failure
+// to look. It also records that the session's chain has met these incidents.
 func applyFindings(ctx context.Context, tx *sql.Tx, session escalation.Session, at time.Time) error {
 	own, err := collectIDs(ctx, tx, workingQuery, runOf(session))
 	if err != nil {
@@ -83,19 +83,26 @@ func (c *incidentChange) apply(ctx context.Context) error {
 	return c.moveOn(ctx, sightings)
 }
 
-const movedOnQuery = "UPDATE incident_chains SET status = $3, outcome = $4, rule = $5, reason = '', at = $6 WHERE " + ofChainRun +
+const movedOnQuery = "UPDATE incident_chains SET status = $3, outcome = $4, rule = $5, reason = '', at = $6 WHERE " +
+	ofChainRun +
 	" AND incident_id = $7 AND " + working
 
-// moveOn ends the chain's work on its incidents that are resolved and that the session has not found again. Without it, a
-// fault that comes back would count as repaired by a chain that works on something else.
+// moveOn ends the chain's work on its incidents that are resolved and that the session has not found again. Without it,
+// a fault that comes back would count as repaired by a chain that works on something else.
 func (c *incidentChange) moveOn(ctx context.Context, sightings []escalation.Sighting) error {
 	other := []escalation.Purpose{escalation.PurposeHandoff, escalation.PurposeReview, escalation.PurposeAuthor}
 	if c.session.Verdict == nil || slices.Contains(other, c.session.Purpose) {
 		return nil
 	}
 	for _, id := range c.own {
-		seen := slices.ContainsFunc(sightings, func(s escalation.Sighting) bool { return s.Incident != nil && s.Incident.ID == id })
-		open := slices.ContainsFunc(c.known, func(row incidentRow) bool { return row.ID == id && row.ResolvedAt.IsZero() })
+		seen := slices.ContainsFunc(sightings, func(s escalation.Sighting) bool {
+			return s.Incident != nil &&
+				s.Incident.ID == id
+		})
+		open := slices.ContainsFunc(c.known, func(row incidentRow) bool {
+			return row.ID == id &&
+				row.ResolvedAt.IsZero()
+		})
 		if seen || open {
 			continue
 		}
@@ -142,8 +149,8 @@ func (c *incidentChange) completed(ctx context.Context, id string) (*incidentRow
 	return &c.known[at], completeAll(ctx, c.tx, c.known[at:at+1])
 }
 
-// sight records a fault. For a new fault, it opens an incident. For a known fault, it updates the incident. If the incident
-// was resolved while the session ran, the session says nothing about it.
+// sight records a fault. For a new fault, it opens an incident. For a known fault, it updates the incident. If the
+// incident was resolved while the session ran, the session says nothing about it.
 func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting) error {
 	fault := sighting.Fault
 	if sighting.Overtaken {
@@ -176,8 +183,8 @@ func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting
 	if row.Kind == "" {
 		row.Kind = fault.Kind
 	}
-	// Only the finding of another chain sets WorseAt. The incident's own chain knows its own findings, and shows them to a
-	// person who accepts the state.
+	// Only the finding of another chain sets WorseAt. The incident's own chain knows its own findings, and shows them
+	// to a person who accepts the state.
 	if sighting.Worsens(row.workedSince()) && !slices.Contains(c.own, row.ID) {
 		row.WorseAt = later(row.WorseAt, c.at)
 	}
@@ -241,7 +248,8 @@ func linkAll(ctx context.Context, tx *sql.Tx, row incidentChainRow, ids []string
 	return nil
 }
 
-const attemptQuery = "UPDATE incident_chains SET tier = CASE WHEN tier < $3 THEN $3 ELSE tier END, did = $4 WHERE " + ofChainRun
+const attemptQuery = "UPDATE incident_chains SET tier = CASE WHEN tier < $3 THEN $3 ELSE tier END, did = $4 WHERE " +
+	ofChainRun
 
 // keepAttempt records the repair that a session has attempted, in each incident of the session's chain.
 func keepAttempt(ctx context.Context, tx *sql.Tx, session escalation.Session) error {
@@ -287,7 +295,9 @@ func updateIncident(ctx context.Context, tx *sql.Tx, row incidentRow) error {
 
 const leaveQuery = "DELETE FROM incident_chains WHERE " + ofChainRun + " AND incident_id = $3"
 
-func recordProgress(ctx context.Context, tx *sql.Tx, chain escalation.ChainRun, progress escalation.ChainProgress) error {
+func recordProgress(
+	ctx context.Context, tx *sql.Tx, chain escalation.ChainRun, progress escalation.ChainProgress,
+) error {
 	if err := endEarlier(ctx, tx, chain, progress.At); err != nil {
 		return err
 	}

@@ -17,11 +17,12 @@ func numberedQuery(count int) string {
 
 // chainsOfQuery returns a query for the chains of that many incidents.
 func chainsOfQuery(count int) string {
-	return selectIncidentChains + " WHERE incident_id IN (" + placeholders(1, count) + ") ORDER BY incident_id, since, id"
+	return selectIncidentChains + " WHERE incident_id IN (" + placeholders(1, count) +
+		") ORDER BY incident_id, since, id"
 }
 
-// keysOf returns a table expression with the keys of the chains of that many incidents. A chain with several incidents is
-// there once. The table comes first in a CROSS JOIN, because SQLite would otherwise read all sessions first.
+// keysOf returns a table expression with the keys of the chains of that many incidents. A chain with several incidents
+// is there once. The table comes first in a CROSS JOIN, because SQLite would otherwise read all sessions first.
 func keysOf(count int) string {
 	return `
 WITH keys AS MATERIALIZED (
@@ -30,8 +31,9 @@ WITH keys AS MATERIALIZED (
 SELECT keys.chain_id, keys.first_run_id, `
 }
 
-// chainCostsQuery returns a query for the cost of the chains of that many incidents, and replacedCostsQuery one for the cost
-// in their replaced reports. What is only reserved for a session of unknown cost is no cost: only budgets count it.
+// chainCostsQuery returns a query for the cost of the chains of that many incidents, and replacedCostsQuery one for the
+// cost in their replaced reports. What is only reserved for a session of unknown cost is no cost: only budgets count
+// it.
 func chainCostsQuery(count int) string {
 	return keysOf(count) + `SUM(CASE WHEN ended_at IS NULL THEN 0 ELSE cost_usd END), MAX(CASE WHEN cost_estimated THEN 1 ELSE 0 END)
 FROM keys CROSS JOIN sessions AS s` + ofKeys + byKey
@@ -123,8 +125,8 @@ func completeAll(ctx context.Context, q querier, rows []incidentRow) error {
 	return nil
 }
 
-// complete fills in all chains of the incident, oldest first, with their costs, and the state. Who shows the incident to
-// others shortens the list.
+// complete fills in all chains of the incident, oldest first, with their costs, and the state. Who shows the incident
+// to others shortens the list.
 func (i *incidentRow) complete(chains []escalation.IncidentChain) {
 	i.Chains, i.CostUSD, i.CostEstimated = chains, 0, false
 	for _, chain := range chains {

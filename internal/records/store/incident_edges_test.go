@@ -24,8 +24,8 @@ func (c *incidentChains) ranBetween(chainID string, tier escalation.Tier, began,
 	require.NoError(c.t, c.s.CloseSession(bounded(c.t), session.SessionID, report, ended))
 }
 
-// testResolvedDuringALook checks a look that began before an incident was resolved, and ends after it. The look says nothing about
-// the incident: the incident does not return, and no other one opens.
+// testResolvedDuringALook checks a look that began before an incident was resolved, and ends after it. The look says
+// nothing about the incident: the incident does not return, and no other one opens.
 func testResolvedDuringALook(t *testing.T, database backend) {
 	for name, resolve := range map[string]func(c *incidentChains, at time.Time){
 		"a repair": func(c *incidentChains, at time.Time) {
@@ -56,8 +56,8 @@ func testResolvedDuringALook(t *testing.T, database backend) {
 	}
 }
 
-// testSlowHost checks a fault that comes back and is found on a host whose clock is slow: the end of the look seems to be before the
-// repair. The fault must not be lost.
+// testSlowHost checks a fault that comes back and is found on a host whose clock is slow: the end of the look seems to
+// be before the repair. The fault must not be lost.
 func testSlowHost(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	c.ran("repairs", 1, finds(escalation.VerdictEscalate, "down", "web"))
@@ -68,8 +68,8 @@ func testSlowHost(t *testing.T, database backend) {
 	require.Equal(t, 1, c.incident("incident-1").Returned)
 }
 
-// testMovedOn checks a chain with two incidents, one of which has healed in a look of its own. If that one comes back, nobody takes
-// care of it, although the chain still waits with the other one.
+// testMovedOn checks a chain with two incidents, one of which has healed in a look of its own. If that one comes back,
+// nobody takes care of it, although the chain still waits with the other one.
 func testMovedOn(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	several := finds(escalation.VerdictNeedsHuman, "", "web", "db")
@@ -97,8 +97,8 @@ func testMovedOn(t *testing.T, database backend) {
 	require.True(t, handled("incident-1"), "it has met it again")
 }
 
-// testFailedLookMovedOn checks a chain whose look failed and that has looked since. Its progress must not make it the handler of
-// looks that fail later.
+// testFailedLookMovedOn checks a chain whose look failed and that has looked since. Its progress must not make it the
+// handler of looks that fail later.
 func testFailedLookMovedOn(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	look := func(chainID string, verdict *escalation.Verdict) {
@@ -120,7 +120,8 @@ func testFailedLookMovedOn(t *testing.T, database backend) {
 	require.False(t, handled, "it works on web now")
 }
 
-// testRepairNamesNoService checks that a repair that asks for a person and names no service keeps to the incident of its chain.
+// testRepairNamesNoService checks that a repair that asks for a person and names no service keeps to the incident of
+// its chain.
 func testRepairNamesNoService(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	c.ran("repairs", 1, finds(escalation.VerdictEscalate, "down", "web"))

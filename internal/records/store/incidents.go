@@ -63,13 +63,15 @@ var (
 	incidentQuery   = selectIncidents + " WHERE id = $1"
 	openQuery       = selectIncidents + " WHERE resolved_at IS NULL ORDER BY id"
 	resolvedQuery   = "SELECT " + columns(resolvedFields(new(incidentRow))) + " FROM incidents" +
-		" WHERE resolved_at > $1 AND resolved_at <= $2 AND (resolved_at < $2 OR id < $3) ORDER BY resolved_at DESC, id DESC"
+		" WHERE resolved_at > $1 AND resolved_at <= $2 AND (resolved_at < $2 OR id < $3) ORDER BY resolved_at DESC, " +
+		"id DESC"
 	healedQuery = selectIncidents + " WHERE resolved_session = $1 ORDER BY id"
 
 	selectIncidentChains = "SELECT " + columns(incidentChainFields(new(incidentChainRow))) + " FROM incident_chains"
 	incidentsOfQuery     = "SELECT incident_id FROM incident_chains WHERE " + ofChainRun + " ORDER BY incident_id"
-	workingQuery         = "SELECT incident_id FROM incident_chains WHERE " + ofChainRun + " AND " + working + " ORDER BY incident_id"
-	atWorkQuery          = selectIncidentChains + " WHERE status IN ($1, $2, $3) ORDER BY chain_id, first_run_id"
+	workingQuery         = "SELECT incident_id FROM incident_chains WHERE " + ofChainRun + " AND " + working +
+		" ORDER BY incident_id"
+	atWorkQuery = selectIncidentChains + " WHERE status IN ($1, $2, $3) ORDER BY chain_id, first_run_id"
 )
 
 // IncidentFilter selects incidents.
@@ -82,16 +84,16 @@ type IncidentFilter struct {
 	Services []string
 	// Kind limits the list to incidents of this kind; empty for all kinds.
 	Kind string
-	// IDs lists the IDs of incidents that are selected whatever their services and their kind are. Such an incident must
-	// be open, or resolved after Since.
+	// IDs lists the IDs of incidents that are selected whatever their services and their kind are. Such an incident
+	// must be open, or resolved after Since.
 	IDs []string
 	// Limit is the maximum number of resolved incidents: the last resolved ones; 0 means all. Each incident of a
 	// list takes several queries.
 	Limit int
 	// OnlyResolved selects no open incident.
 	OnlyResolved bool
-	// After is the last resolved incident of the page before: of the resolved ones, only those that were resolved earlier are
-	// selected. If it is empty, the list begins with the one that was resolved last.
+	// After is the last resolved incident of the page before: of the resolved ones, only those that were resolved
+	// earlier are selected. If it is empty, the list begins with the one that was resolved last.
 	After IncidentPlace
 }
 
@@ -121,9 +123,11 @@ func (s *Store) Incidents(ctx context.Context, filter IncidentFilter) (incidents
 	return incidents, nil
 }
 
-// KnownIncidents returns the incidents that a chain may meet again: those that are open, and those that were resolved at most
-// escalation.IncidentMemory before.
-func (s *Store) KnownIncidents(ctx context.Context, of escalation.KnownIncidents) (incidents []escalation.Incident, err error) {
+// KnownIncidents returns the incidents that a chain may meet again: those that are open, and those that were resolved
+// at most escalation.IncidentMemory before.
+func (s *Store) KnownIncidents(
+	ctx context.Context, of escalation.KnownIncidents,
+) (incidents []escalation.Incident, err error) {
 	defer s.count(OpIncidents, &err)
 	return s.Incidents(ctx, IncidentFilter{
 		Since: of.At.Add(-escalation.IncidentMemory), Services: of.Services, Kind: of.Kind, IDs: of.IDs,
@@ -154,11 +158,12 @@ type IncidentClosing struct {
 	At     time.Time
 }
 
-// CloseIncident resolves an incident on behalf of a person, and returns the incident with all chains at work on it. If the
-// incident is already resolved, CloseIncident returns the unchanged incident with ErrConflict. If id is unknown, the error is
-// ErrNotFound.
-// If closing lacks an actor or a time, the error is ErrInvalid.
-func (s *Store) CloseIncident(ctx context.Context, id string, closing IncidentClosing) (incident escalation.Incident, err error) {
+// CloseIncident resolves an incident on behalf of a person, and returns the incident with all chains at work on it. If
+// the incident is already resolved, CloseIncident returns the unchanged incident with ErrConflict. If id is unknown,
+// the error is ErrNotFound. If closing lacks an actor or a time, the error is ErrInvalid.
+func (s *Store) CloseIncident(
+	ctx context.Context, id string, closing IncidentClosing,
+) (incident escalation.Incident, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		row, err := oneIncident(ctx, tx, id)
 		incident = row.Incident
@@ -172,7 +177,8 @@ func (s *Store) CloseIncident(ctx context.Context, id string, closing IncidentCl
 			return fmt.Errorf("%w: it is resolved already", ErrConflict)
 		}
 		row.resolve(escalation.IncidentClosed, storable(closing.Actor), "", closing.At)
-		row.ResolvedReason, row.ResolvedVerified, row.State = storable(closing.Reason), closing.Verified, escalation.IncidentResolved
+		row.ResolvedReason, row.ResolvedVerified, row.State = storable(closing.Reason), closing.Verified,
+			escalation.IncidentResolved
 		listed := incident.Chains
 		incident = row.Incident
 		incident.Chains = slices.DeleteFunc(slices.Clone(row.Chains), func(chain escalation.IncidentChain) bool {
@@ -190,7 +196,9 @@ func (s *Store) CloseIncident(ctx context.Context, id string, closing IncidentCl
 // RecordProgress records the progress of a chain with its incidents. If progress.Only is set, RecordProgress changes
 // only the incidents in that list. It adds the chain to the incidents in progress.Owns, and removes the chain from the
 // incidents in progress.Leaves.
-func (s *Store) RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) (err error) {
+func (s *Store) RecordProgress(
+	ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress,
+) (err error) {
 	defer s.count(OpIncidents, &err)
 	progress.Reason = s.hooks.text(progress.Reason)
 	ids, err := incidentsOf(ctx, s.db, chain)
@@ -236,7 +244,8 @@ WHERE chain_id = $4 AND first_run_id = $5 AND at = $6 AND status <> $1`
 func (s *Store) AbandonIncidents(ctx context.Context, chain ChainAtWork, reason string) (abandoned bool, err error) {
 	var rows int64
 	err = s.write(ctx, func(tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, abandonQuery, string(escalation.ChainEnded), string(escalation.OutcomeFailed), storable(reason),
+		result, err := tx.ExecContext(ctx, abandonQuery, string(escalation.ChainEnded),
+			string(escalation.OutcomeFailed), storable(reason),
 			chain.ChainID, chain.FirstRunID, chain.At.UnixMilli())
 		if err == nil {
 			rows, err = result.RowsAffected()
@@ -292,14 +301,16 @@ func selectedIncidents(ctx context.Context, q querier, filter IncidentFilter) ([
 }
 
 // resolvedIncidents returns the selected incidents among those that were resolved after since, without their chains and
-// costs. The function selects may use the ID, the services and the kind of an incident. Most callers select few of many, so
-// resolvedIncidents first reads only these.
-func resolvedIncidents(ctx context.Context, q querier, since time.Time, selects func(row incidentRow) bool) ([]incidentRow, error) {
+// costs. The function selects may use the ID, the services and the kind of an incident. Most callers select few of
+// many, so resolvedIncidents first reads only these.
+func resolvedIncidents(
+	ctx context.Context, q querier, since time.Time, selects func(row incidentRow) bool,
+) ([]incidentRow, error) {
 	return latestResolved(ctx, q, IncidentFilter{Since: since}, selects)
 }
 
-// latestResolved returns those of resolvedIncidents that were resolved last, after the place of the filter and at most as many as its
-// limit, in the order in which they were resolved.
+// latestResolved returns those of resolvedIncidents that were resolved last, after the place of the filter and at most
+// as many as its limit, in the order in which they were resolved.
 func latestResolved(
 	ctx context.Context, q querier, filter IncidentFilter, selects func(row incidentRow) bool,
 ) (found []incidentRow, err error) {

@@ -187,8 +187,8 @@ func testHealedIncidentOfManyChains(t *testing.T, database backend) {
 	require.Len(t, healed[0].Chains, escalation.MaxActiveChains+5)
 }
 
-// testDryRunsAfterAGate lets many dry runs meet an incident whose chain has asked for a person. They change nothing for the
-// next look: the chain that asked takes care of the incident, and the tier that was tried is known.
+// testDryRunsAfterAGate lets many dry runs meet an incident whose chain has asked for a person. They change nothing for
+// the next look: the chain that asked takes care of the incident, and the tier that was tried is known.
 func testDryRunsAfterAGate(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	c.ran("asked", 1, finds(escalation.VerdictEscalate, "down", "web"))
@@ -297,8 +297,8 @@ func testIncidentOfNoService(t *testing.T, database backend) {
 	require.Empty(t, c.open())
 }
 
-// testIncidentReturns checks that a fault that comes back is the same incident, and that only a return after a repair counts
-// against the repairs.
+// testIncidentReturns checks that a fault that comes back is the same incident, and that only a return after a repair
+// counts against the repairs.
 func testIncidentReturns(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	repaired := finds(escalation.VerdictResolved, "", "web")
@@ -362,8 +362,8 @@ func testOverlappingLooks(t *testing.T, database backend) {
 	require.Empty(t, c.open())
 }
 
-// testHealthyRequest checks a healthy look with an operator's request. It must leave incidents open that its verdict does not
-// name.
+// testHealthyRequest checks a healthy look with an operator's request. It must leave incidents open that its verdict
+// does not name.
 func testHealthyRequest(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	c.ran("first", 1, finds(escalation.VerdictEscalate, "down", "web"))
@@ -388,8 +388,8 @@ func testHandoffClaims(t *testing.T, database backend) {
 	require.Equal(t, escalation.IncidentRepairing, c.incident("incident-1").State)
 }
 
-// testWorseAgain checks that WorseAt changes once for each chain that takes care of the incident, so that each of these chains
-// is informed once.
+// testWorseAgain checks that WorseAt changes once for each chain that takes care of the incident, so that each of these
+// chains is informed once.
 func testWorseAgain(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	worse := finds(escalation.VerdictEscalate, "down", "web")
@@ -445,8 +445,8 @@ func testCloseIncident(t *testing.T, database backend) {
 	require.Empty(t, returned.ResolvedBy+returned.ResolvedReason)
 }
 
-// testAbandonedIncidents checks that an ended chain no longer takes care of its incidents. If the chain has recorded progress
-// after its row was read, it must keep its incidents.
+// testAbandonedIncidents checks that an ended chain no longer takes care of its incidents. If the chain has recorded
+// progress after its row was read, it must keep its incidents.
 func testAbandonedIncidents(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	c.ran("a", 1, finds(escalation.VerdictEscalate, "down", "web"))
@@ -515,8 +515,8 @@ func testIncidentsOfAnID(t *testing.T, database backend) {
 	require.Equal(t, escalation.IncidentRepairing, c.incident("incident-1").State)
 }
 
-// testIncidentsOfIssues checks an incident of a split chain. When the chain of its issue has ended, no chain takes care of the
-// incident, even while other issues are still being repaired.
+// testIncidentsOfIssues checks an incident of a split chain. When the chain of its issue has ended, no chain takes care
+// of the incident, even while other issues are still being repaired.
 func testIncidentsOfIssues(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	several := finds(escalation.VerdictEscalate, "", "web", "db")
@@ -551,8 +551,8 @@ func testIncidentBeforeSession(t *testing.T, database backend) {
 	require.Equal(t, escalation.IncidentOpen, c.incident("incident-1").State)
 }
 
-// testIncidentBrief checks the incidents in the brief of an opened session. A look gets the open incidents. A repair gets its
-// own incidents and the earlier repairs.
+// testIncidentBrief checks the incidents in the brief of an opened session. A look gets the open incidents. A repair
+// gets its own incidents and the earlier repairs.
 func testIncidentBrief(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	c.ran("old", 1, finds(escalation.VerdictEscalate, "down", "web"))
@@ -605,8 +605,8 @@ func testRepairsAmongMany(t *testing.T, database backend) {
 	require.Equal(t, "web", opened.Repairs[0].ChainID)
 }
 
-// testPageOfIncidents checks that a list of resolved incidents continues where the page before has ended, although incidents were
-// resolved at the same time.
+// testPageOfIncidents checks that a list of resolved incidents continues where the page before has ended, although
+// incidents were resolved at the same time.
 func testPageOfIncidents(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	for _, service := range []string{"a", "b", "c", "d", "e"} {
@@ -631,8 +631,8 @@ func testPageOfIncidents(t *testing.T, database backend) {
 	require.Equal(t, []string{"incident-4", "incident-3", "incident-1", "incident-2"}, ids)
 }
 
-// testClosedByAWrongClock checks that an incident which a person has closed on a host a day ahead can come back: what later looks see
-// is not overtaken by that.
+// testClosedByAWrongClock checks that an incident which a person has closed on a host a day ahead can come back: what
+// later looks see is not overtaken by that.
 func testClosedByAWrongClock(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	c.ran("a", 1, finds(escalation.VerdictEscalate, "down", "web"))
@@ -642,8 +642,8 @@ func testClosedByAWrongClock(t *testing.T, database backend) {
 	require.Equal(t, 1, c.incident("incident-1").Returned)
 }
 
-// testIncidentOfUnknownCost checks that an incident costs as much as its chains: what is reserved for a session of unknown cost is not
-// its cost.
+// testIncidentOfUnknownCost checks that an incident costs as much as its chains: what is reserved for a session of
+// unknown cost is not its cost.
 func testIncidentOfUnknownCost(t *testing.T, database backend) {
 	s := database(t)()
 	policy := lenient()

@@ -82,7 +82,8 @@ func writeUntilKilled(place string) error {
 	}
 }
 
-// TestKilledWriter kills another process several times while it writes, and checks that every acknowledged record is there.
+// TestKilledWriter kills another process several times while it writes, and checks that every acknowledged record is
+// there.
 func TestKilledWriter(t *testing.T) {
 	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) {

@@ -20,8 +20,8 @@ func (h Hooks) text(text string) string {
 	return h.Mask.Text(text)
 }
 
-// maskedJSON returns v with the secrets in its texts masked. A value that cannot be encoded as JSON stays unchanged: the store
-// refuses it, too.
+// maskedJSON returns v with the secrets in its texts masked. A value that cannot be encoded as JSON stays unchanged:
+// the store refuses it, too.
 func maskedJSON[T any](h Hooks, v T) T {
 	document, err := json.Marshal(v)
 	var masked T
@@ -32,7 +32,8 @@ func maskedJSON[T any](h Hooks, v T) T {
 }
 
 func (h Hooks) proposal(proposal escalation.MemoryProposal) escalation.MemoryProposal {
-	proposal.Service, proposal.Subject, proposal.Text = h.text(proposal.Service), h.text(proposal.Subject), h.text(proposal.Text)
+	proposal.Service, proposal.Subject, proposal.Text = h.text(proposal.Service), h.text(proposal.Subject),
+		h.text(proposal.Text)
 	return proposal
 }
 
@@ -65,8 +66,8 @@ func (h Hooks) chain(chain escalation.Chain) escalation.Chain {
 	return chain
 }
 
-// decisions masks the whole input of a call, before the store cuts it. In a cut text, a secret could lack the end by which it is
-// recognised.
+// decisions masks the whole input of a call, before the store cuts it. In a cut text, a secret could lack the end by
+// which it is recognised.
 func (h Hooks) decisions(decisions []escalation.CallDecision) []escalation.CallDecision {
 	if h.Mask == nil {
 		return decisions

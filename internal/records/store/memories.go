@@ -86,7 +86,8 @@ func useFields(u *memory.Use) []field {
 
 const memoryPrefix = "memory-"
 
-// memoryRowOf returns the row number in a memory's ID. If id is not a memory's ID, it returns 0. No row has the number 0.
+// memoryRowOf returns the row number in a memory's ID. If id is not a memory's ID, it returns 0. No row has the number
+// 0.
 func memoryRowOf(id string) int64 {
 	number, err := strconv.ParseInt(strings.TrimPrefix(id, memoryPrefix), 10, 64)
 	if err != nil || !strings.HasPrefix(id, memoryPrefix) {
@@ -140,7 +141,8 @@ type MemoryPage struct {
 
 func (f MemoryFilter) selects(m *memoryRow) bool {
 	status := f.Status == m.Status || f.Status == "" && m.Status != memory.StatusDeleted
-	return status && (f.Kind == "" || f.Kind == m.Kind) && (f.Service == "" || escalation.SameService(f.Service, m.Service))
+	return status && (f.Kind == "" || f.Kind == m.Kind) && (f.Service == "" ||
+		escalation.SameService(f.Service, m.Service))
 }
 
 // Memories returns the memories of a page.
@@ -149,7 +151,8 @@ func (s *Store) Memories(ctx context.Context, filter MemoryFilter) ([]memory.Mem
 	return page.Memories, err
 }
 
-// MemoryPage returns a page of the memories that filter selects, with their sources: the candidates first, and the newest first of each.
+// MemoryPage returns a page of the memories that filter selects, with their sources: the candidates first, and the
+// newest first of each.
 func (s *Store) MemoryPage(ctx context.Context, filter MemoryFilter) (page MemoryPage, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		page, err = s.memoryPage(ctx, tx, filter)
@@ -291,7 +294,9 @@ func readSources(ctx context.Context, q querier, row memoryRow) (memoryRow, erro
 
 // searchMemories returns the rank of each memory that has the words of text: the lower, the better. The function match
 // writes the words as a query of the database: for any of them or for all.
-func (s *Store) searchMemories(ctx context.Context, q querier, match func(words []string) string, text string) (map[int64]float64, error) {
+func (s *Store) searchMemories(
+	ctx context.Context, q querier, match func(words []string) string, text string,
+) (map[int64]float64, error) {
 	ranks := map[int64]float64{}
 	words := memory.SearchWords(text)
 	if len(words) == 0 {
@@ -314,11 +319,12 @@ const oldMemoriesQuery = `
 SELECT id FROM memories WHERE status IN ('candidate', 'deleted') AND NOT EXISTS (
     SELECT 1 FROM memory_sources WHERE memory_sources.memory_id = memories.id AND memory_sources.at >= $1)`
 
-// RemoveMemories removes the candidates that were last proposed before the given time, and the deleted memories that were last proposed or
-// deleted before it. It returns their number.
+// RemoveMemories removes the candidates that were last proposed before the given time, and the deleted memories that
+// were last proposed or deleted before it. It returns their number.
 func (s *Store) RemoveMemories(ctx context.Context, before time.Time) (removed int64, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
-		old, err := collect(ctx, tx, func(id *int64) []field { return []field{{"id", id}} }, oldMemoriesQuery, before.UnixMilli())
+		old, err := collect(ctx, tx, func(id *int64) []field { return []field{{"id", id}} }, oldMemoriesQuery,
+			before.UnixMilli())
 		for _, id := range old {
 			for _, query := range []string{
 				"DELETE FROM memory_uses WHERE memory_id = $1", "DELETE FROM memory_sources WHERE memory_id = $1",

@@ -208,8 +208,8 @@ func testRecall(t *testing.T, database backend) {
 	require.Len(t, memories(t, s, store.MemoryFilter{ChainID: "c"}), 4)
 }
 
-// testRecallResumed checks that a prompt leaves out exactly the memories that its conversation has. A session that fails leaves nothing
-// in the conversation, and a handoff begins another one.
+// testRecallResumed checks that a prompt leaves out exactly the memories that its conversation has. A session that
+// fails leaves nothing in the conversation, and a handoff begins another one.
 func testRecallResumed(t *testing.T, database backend) {
 	s := database(t)()
 	_, err := s.AddMemory(bounded(t), fact("web", "start order", mount), by("ada"))

@@ -13,17 +13,18 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation/memory"
 )
 
-// MaxCandidates limits the candidates. If there are as many, further proposals are dropped, so that no agent can fill the
-// records.
+// MaxCandidates limits the candidates. If there are as many, further proposals are dropped, so that no agent can fill
+// the records.
 const MaxCandidates = 500
 
-// maxProposals limits the proposals that are kept of one memory. A look that proposes the same each time must not fill the records.
+// maxProposals limits the proposals that are kept of one memory. A look that proposes the same each time must not fill
+// the records.
 const maxProposals = 50
 
-// ProposeMemories records proposals of a session. It drops proposals that memory.Check
-// refuses. A proposal with the kind, the service and the words of a known memory becomes a source of that memory; if a
-// second incident has now shown it, the memory is confirmed. Recording the same proposal of a session again changes nothing.
-// ProposeMemories returns the memories, except those that a person has deleted.
+// ProposeMemories records proposals of a session. It drops proposals that memory.Check refuses. A proposal with the
+// kind, the service and the words of a known memory becomes a source of that memory; if a second incident has now shown
+// it, the memory is confirmed. Recording the same proposal of a session again changes nothing. ProposeMemories returns
+// the memories, except those that a person has deleted.
 func (s *Store) ProposeMemories(
 	ctx context.Context, source memory.Source, proposals []escalation.MemoryProposal,
 ) (known []memory.Memory, err error) {
@@ -42,8 +43,8 @@ func (s *Store) ProposeMemories(
 	return known, nil
 }
 
-// learn records the memories that the verdict of an ended session proposes. Verdicts come from agents that read the output of
-// commands. Call it after applyFindings, which records the incidents of the session's chain.
+// learn records the memories that the verdict of an ended session proposes. Verdicts come from agents that read the
+// output of commands. Call it after applyFindings, which records the incidents of the session's chain.
 func learn(ctx context.Context, tx *sql.Tx, session escalation.Session, at time.Time) error {
 	if session.Verdict == nil || len(session.Verdict.Memories) == 0 {
 		return nil
@@ -82,9 +83,12 @@ func proposeMemories(
 	return known, nil
 }
 
-// propose records one proposal. If there is no room for another candidate, the result has no row number. A confirmed memory gets no more
-// proposals. Of a candidate the latest proposals suffice: two that would confirm it have confirmed it.
-func propose(ctx context.Context, tx *sql.Tx, source memory.Source, proposal escalation.MemoryProposal) (memoryRow, error) {
+// propose records one proposal. If there is no room for another candidate, the result has no row number. A confirmed
+// memory gets no more proposals. Of a candidate the latest proposals suffice: two that would confirm it have confirmed
+// it.
+func propose(
+	ctx context.Context, tx *sql.Tx, source memory.Source, proposal escalation.MemoryProposal,
+) (memoryRow, error) {
 	row, err := sameMemory(ctx, tx, proposal)
 	if errors.Is(err, ErrNotFound) {
 		var candidates int
@@ -113,7 +117,8 @@ const candidatesQuery = "SELECT COUNT(*) FROM memories WHERE status = 'candidate
 // sameMemory returns the memory with the kind, the service and the words of a proposal. If there is none, the error is
 // ErrNotFound.
 func sameMemory(ctx context.Context, tx *sql.Tx, proposal escalation.MemoryProposal) (memoryRow, error) {
-	rows, err := collect(ctx, tx, memoryFields, ofServiceQuery, escalation.ServiceKey(proposal.Service), string(proposal.Kind))
+	rows, err := collect(ctx, tx, memoryFields, ofServiceQuery, escalation.ServiceKey(proposal.Service),
+		string(proposal.Kind))
 	if err != nil {
 		return memoryRow{}, err
 	}
@@ -127,7 +132,10 @@ func sameMemory(ctx context.Context, tx *sql.Tx, proposal escalation.MemoryPropo
 
 // newMemory records a memory with its first source.
 func newMemory(ctx context.Context, tx *sql.Tx, source memory.Source, p escalation.MemoryProposal) (memoryRow, error) {
-	row := memoryRow{Memory: memory.Memory{Kind: p.Kind, Service: p.Service, Subject: p.Subject, Text: p.Text, CreatedAt: source.At}}
+	row := memoryRow{Memory: memory.Memory{
+		Kind: p.Kind, Service: p.Service, Subject: p.Subject, Text: p.Text,
+		CreatedAt: source.At,
+	}}
 	row.Settle()
 	query, args := insertInto("memories", memoryFields(&row)[1:])
 	if err := tx.QueryRowContext(ctx, query+" RETURNING id", args...).Scan(&row.row); err != nil {
@@ -155,11 +163,13 @@ func acted(ctx context.Context, tx *sql.Tx, row memoryRow, source memory.Source)
 type MemoryAct struct {
 	Actor string
 	At    time.Time
-	// Seen is the revision that the person has read; 0 for the present one. If the memory has another one, the act changes nothing.
+	// Seen is the revision that the person has read; 0 for the present one. If the memory has another one, the act
+	// changes nothing.
 	Seen int
 }
 
-// read returns the memory on which the person acts. If it has changed since the person has read it, the error is ErrConflict.
+// read returns the memory on which the person acts. If it has changed since the person has read it, the error is
+// ErrConflict.
 func (a MemoryAct) read(ctx context.Context, tx *sql.Tx, id string) (memoryRow, error) {
 	row, err := oneMemory(ctx, tx, id)
 	if err == nil && a.Seen != 0 && a.Seen != row.Revision {
@@ -185,10 +195,12 @@ func memoryConflict(reason string, args ...any) error {
 	return &MemoryConflictError{fmt.Sprintf(reason, args...)}
 }
 
-// AddMemory records a memory of a person, which needs no confirmation. The caller must have checked it with memory.Check. If
-// there is a candidate or a deleted memory with the same words, AddMemory confirms it, as the person has written it. If there is such a
-// confirmed memory, AddMemory returns it with ErrConflict.
-func (s *Store) AddMemory(ctx context.Context, proposal escalation.MemoryProposal, by MemoryAct) (memory.Memory, error) {
+// AddMemory records a memory of a person, which needs no confirmation. The caller must have checked it with
+// memory.Check. If there is a candidate or a deleted memory with the same words, AddMemory confirms it, as the person
+// has written it. If there is such a confirmed memory, AddMemory returns it with ErrConflict.
+func (s *Store) AddMemory(
+	ctx context.Context, proposal escalation.MemoryProposal, by MemoryAct,
+) (memory.Memory, error) {
 	return s.actOnMemory(ctx, "add a memory", by, func(tx *sql.Tx) (memoryRow, error) {
 		row, err := sameMemory(ctx, tx, proposal)
 		switch {
@@ -204,8 +216,8 @@ func (s *Store) AddMemory(ctx context.Context, proposal escalation.MemoryProposa
 	})
 }
 
-// ConfirmMemory records that a person vouches for a memory, whose content stays as it is. If a person has confirmed or deleted the memory
-// already, ConfirmMemory returns it unchanged with ErrConflict.
+// ConfirmMemory records that a person vouches for a memory, whose content stays as it is. If a person has confirmed or
+// deleted the memory already, ConfirmMemory returns it unchanged with ErrConflict.
 func (s *Store) ConfirmMemory(ctx context.Context, id string, by MemoryAct) (memory.Memory, error) {
 	return s.actOnMemory(ctx, "confirm "+strconv.Quote(id), by, func(tx *sql.Tx) (memoryRow, error) {
 		row, err := by.read(ctx, tx, id)
@@ -219,9 +231,11 @@ func (s *Store) ConfirmMemory(ctx context.Context, id string, by MemoryAct) (mem
 	})
 }
 
-// EditMemory gives a memory the content that a person has written, which confirms the memory. The caller must have checked it
-// with memory.Check. If the memory is deleted, or another one has the same words, the error is ErrConflict.
-func (s *Store) EditMemory(ctx context.Context, id string, content escalation.MemoryProposal, by MemoryAct) (memory.Memory, error) {
+// EditMemory gives a memory the content that a person has written, which confirms the memory. The caller must have
+// checked it with memory.Check. If the memory is deleted, or another one has the same words, the error is ErrConflict.
+func (s *Store) EditMemory(
+	ctx context.Context, id string, content escalation.MemoryProposal, by MemoryAct,
+) (memory.Memory, error) {
 	return s.actOnMemory(ctx, "edit "+strconv.Quote(id), by, func(tx *sql.Tx) (memoryRow, error) {
 		row, err := by.read(ctx, tx, id)
 		if err == nil && row.Status == memory.StatusDeleted {
@@ -241,8 +255,8 @@ func (s *Store) EditMemory(ctx context.Context, id string, content escalation.Me
 	})
 }
 
-// DeleteMemory takes a memory out of all prompts. It stays in the records for a while, so that a proposal with the same words
-// does not bring it back. If the memory is deleted already, DeleteMemory returns it unchanged with ErrConflict.
+// DeleteMemory takes a memory out of all prompts. It stays in the records for a while, so that a proposal with the same
+// words does not bring it back. If the memory is deleted already, DeleteMemory returns it unchanged with ErrConflict.
 func (s *Store) DeleteMemory(ctx context.Context, id string, by MemoryAct) (memory.Memory, error) {
 	return s.actOnMemory(ctx, "delete "+strconv.Quote(id), by, func(tx *sql.Tx) (memoryRow, error) {
 		row, err := by.read(ctx, tx, id)
@@ -256,8 +270,8 @@ func (s *Store) DeleteMemory(ctx context.Context, id string, by MemoryAct) (memo
 	})
 }
 
-// actOnMemory runs fn in a write transaction, and returns the memory of fn. If by lacks an actor or a time, the error is
-// ErrInvalid.
+// actOnMemory runs fn in a write transaction, and returns the memory of fn. If by lacks an actor or a time, the error
+// is ErrInvalid.
 func (s *Store) actOnMemory(
 	ctx context.Context, what string, by MemoryAct, fn func(tx *sql.Tx) (memoryRow, error),
 ) (found memory.Memory, err error) {

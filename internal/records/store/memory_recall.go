@@ -24,8 +24,8 @@ VALUES ($1, (SELECT revision FROM memories WHERE id = $1), $2, $3, $4, $5)
 ON CONFLICT (memory_id, session_id) DO NOTHING`
 	countUseQuery = "UPDATE memories SET uses = uses + 1, last_used_at = $1 WHERE id = $2"
 
-	// knownQuery selects the memories that the conversation of the session $1 has, and that have not changed since. Those are the memories
-	// in the prompts of this session and of all sessions whose conversations it continues.
+	// knownQuery selects the memories that the conversation of the session $1 has, and that have not changed since.
+	// Those are the memories in the prompts of this session and of all sessions whose conversations it continues.
 	knownQuery = fmt.Sprintf(`
 WITH RECURSIVE line (session_id, parent) AS (
     SELECT session_id, CASE WHEN continuity = '%[1]s' THEN parent_session_id END FROM sessions WHERE session_id = $1
@@ -43,9 +43,10 @@ func confirmedOfQuery(services int) string {
 		" ORDER BY COALESCE(last_used_at, decided_at) DESC, id DESC LIMIT %d", placeholders(1, services), maxRecalled)
 }
 
-// RecallMemories returns the text about memories for a prompt, and records which session has read which memory. Only confirmed
-// memories are in the text. First come those with words of recall.Text, then those of a service, then the more trusted, then
-// those used last. A repetition for the same session returns the same memories, unless they have changed.
+// RecallMemories returns the text about memories for a prompt, and records which session has read which memory. Only
+// confirmed memories are in the text. First come those with words of recall.Text, then those of a service, then the
+// more trusted, then those used last. A repetition for the same session returns the same memories, unless they have
+// changed.
 func (s *Store) RecallMemories(ctx context.Context, recall memory.Recall) (brief memory.Brief, err error) {
 	defer s.count(OpMemories, &err)
 	err = s.read(ctx, func(tx *sql.Tx) error {
@@ -135,7 +136,8 @@ func withMatches(
 	return rows, nil
 }
 
-// byRelevance compares two memories for sorting: by the rank of the search, by whether they are about one service, by trust.
+// byRelevance compares two memories for sorting: by the rank of the search, by whether they are about one service, by
+// trust.
 func byRelevance(a, b *memoryRow, ranks map[int64]float64) int {
 	rankA, rankB := ranks[a.row], ranks[b.row] // negative for a match, and 0 for none
 	general := func(m *memoryRow) int {
@@ -144,7 +146,8 @@ func byRelevance(a, b *memoryRow, ranks map[int64]float64) int {
 		}
 		return 0
 	}
-	if order := cmp.Or(cmp.Compare(rankA, rankB), cmp.Compare(general(a), general(b))); order != 0 || a.Trust == b.Trust {
+	if order := cmp.Or(cmp.Compare(rankA, rankB), cmp.Compare(general(a), general(b))); order != 0 ||
+		a.Trust == b.Trust {
 		return order
 	}
 	if memory.Least(a.Trust, b.Trust) == b.Trust {

@@ -90,8 +90,8 @@ func (o oldDatabase) insert(table string, given map[string]any) {
 	require.NoError(o.t, err)
 }
 
-// TestNamespacesBecomeOne migrates databases that workers of two namespaces have shared, and in which they had chains, conversations and
-// notifications of the same IDs.
+// TestNamespacesBecomeOne migrates databases that workers of two namespaces have shared, and in which they had chains,
+// conversations and notifications of the same IDs.
 func TestNamespacesBecomeOne(t *testing.T) {
 	t.Parallel()
 	for name, old := range oldDatabases(t, 4) {

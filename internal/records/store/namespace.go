@@ -19,7 +19,8 @@ type Namespace struct {
 // String returns the name and the ID.
 func (n Namespace) String() string { return fmt.Sprintf("%q (%s)", n.Name, n.ID) }
 
-// ownerRow is the row of the table namespaces. A database that workers of several namespaces have shared has several rows.
+// ownerRow is the row of the table namespaces. A database that workers of several namespaces have shared has several
+// rows.
 type ownerRow struct {
 	Namespace
 
@@ -31,8 +32,8 @@ func ownerFields(o *ownerRow) []field {
 	return []field{{"id", &o.ID}, {"name", &o.Name}, {"seen_at", millis{&o.seenAt}}}
 }
 
-// inUseWithin is the maximum age of a worker's call of Claim that shows that the database is in use. Workers call Claim once a
-// minute.
+// inUseWithin is the maximum age of a worker's call of Claim that shows that the database is in use. Workers call Claim
+// once a minute.
 const inUseWithin = 2 * time.Minute
 
 var (
@@ -41,9 +42,9 @@ var (
 	ownQuery = " ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at"
 )
 
-// Claim records that the database belongs to a namespace, of which a worker runs now. A worker calls it before it reads or records
-// anything, and once a minute. If the database belongs to another namespace, or to several, Claim changes nothing, and the error is
-// ErrForeign.
+// Claim records that the database belongs to a namespace, of which a worker runs now. A worker calls it before it reads
+// or records anything, and once a minute. If the database belongs to another namespace, or to several, Claim changes
+// nothing, and the error is ErrForeign.
 func (s *Store) Claim(ctx context.Context, own Namespace, now time.Time) (err error) {
 	defer s.count(OpSweep, &err)
 	if now, err = s.at(ctx, now); err != nil {
@@ -63,8 +64,8 @@ func (s *Store) Claim(ctx context.Context, own Namespace, now time.Time) (err er
 	return nil
 }
 
-// CheckNamespace returns ErrForeign if the database belongs to another namespace, or to several. A database that no worker has claimed
-// belongs to none.
+// CheckNamespace returns ErrForeign if the database belongs to another namespace, or to several. A database that no
+// worker has claimed belongs to none.
 func (s *Store) CheckNamespace(ctx context.Context, own Namespace) error {
 	return s.checkOwner(ctx, s.db, own)
 }
@@ -77,22 +78,26 @@ func (s *Store) checkOwner(ctx context.Context, q querier, own Namespace) error 
 	case len(owners) == 0 || len(owners) == 1 && owners[0].ID == own.ID:
 		return nil
 	case len(owners) == 1:
-		return fmt.Errorf("%w: %s has those of namespace %s: give namespace %s a database of its own (CLAUDEOPS_STATE_DIR or "+
-			"CLAUDEOPS_DATABASE_URL), or, if the other one is gone for good, hand the records over with `claudeops db release`",
+		return fmt.Errorf("%w: %s has those of namespace %s: give namespace %s a database of its own "+
+			"(CLAUDEOPS_STATE_DIR or "+
+			"CLAUDEOPS_DATABASE_URL), or, if the other one is gone for good, hand the records over with `claudeops "+
+			"db release`",
 			ErrForeign, s.place, owners[0], own)
 	}
 	names := make([]string, len(owners))
 	for i, owner := range owners {
 		names[i] = owner.String()
 	}
-	return fmt.Errorf("%w: workers of several have shared %s, %s: stop them all, run `claudeops db release`, start a worker of the one "+
-		"that is to keep the records, and give each other one a database of its own (CLAUDEOPS_STATE_DIR or CLAUDEOPS_DATABASE_URL)",
+	return fmt.Errorf("%w: workers of several have shared %s, %s: stop them all, run `claudeops db release`, start a "+
+		"worker of the one "+
+		"that is to keep the records, and give each other one a database of its own (CLAUDEOPS_STATE_DIR or "+
+		"CLAUDEOPS_DATABASE_URL)",
 		ErrForeign, s.place, strings.Join(names, " and "))
 }
 
-// Release makes the database belong to no namespace, so that the next worker takes it with Claim. The sweeps of that worker close
-// what the chains of the former namespace have left open. If a worker has claimed the database in the two minutes before now, the error
-// is ErrConflict.
+// Release makes the database belong to no namespace, so that the next worker takes it with Claim. The sweeps of that
+// worker close what the chains of the former namespace have left open. If a worker has claimed the database in the two
+// minutes before now, the error is ErrConflict.
 func (s *Store) Release(ctx context.Context, now time.Time) error {
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		if err := refuseInUse(ctx, tx, now); err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Position is a place in the records: the numbers of the latest rows that a reader knows. Rows get their numbers inside of
-// write transactions, which never overlap (see Store.write). So no row with a lower number appears later, in PostgreSQL
-// neither.
+// Position is a place in the records: the numbers of the latest rows that a reader knows. Rows get their numbers inside
+// of write transactions, which never overlap (see Store.write). So no row with a lower number appears later, in
+// PostgreSQL neither.
 type Position struct {
 	Events, Calls, Sessions int64
 }
@@ -118,7 +118,8 @@ func readNews(ctx context.Context, tx *sql.Tx, after Position, limit int) (News,
 		news.Next.Sessions = news.Opened[len(news.Opened)-1].ID
 	}
 	news.More = max(len(events), len(calls), len(news.Opened)) == limit
-	if news.Running, err = collect(ctx, tx, sessionFields, runningQuery, string(escalation.SessionRunning)); err != nil {
+	if news.Running, err = collect(ctx, tx, sessionFields, runningQuery,
+		string(escalation.SessionRunning)); err != nil {
 		return news, err
 	}
 	news.Incidents, err = incidentMarks(ctx, tx)

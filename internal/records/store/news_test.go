@@ -66,7 +66,8 @@ func testNews(t *testing.T, database backend) {
 	require.Empty(t, news.Incidents)
 }
 
-// testNewsOfWriters reads while several processes write. No row may appear with a number below one that was read already.
+// testNewsOfWriters reads while several processes write. No row may appear with a number below one that was read
+// already.
 func testNewsOfWriters(t *testing.T, database backend) {
 	open := database(t)
 	reader, stores := open(), []*store.Store{open(), open()}

@@ -10,12 +10,15 @@ import (
 )
 
 // outlineQuery reads what open incidents are selected and sorted by.
-var outlineQuery = "SELECT " + columns(outlineFields(new(incidentRow))) + " FROM incidents WHERE resolved_at IS NULL ORDER BY id"
+var outlineQuery = "SELECT " + columns(outlineFields(new(incidentRow))) +
+	" FROM incidents WHERE resolved_at IS NULL ORDER BY id"
 
-// outlineFields lists the columns of the table incidents with the ID, the services, the kind, the severity and the times.
+// outlineFields lists the columns of the table incidents with the ID, the services, the kind, the severity and the
+// times.
 func outlineFields(i *incidentRow) []field {
 	return append(identityFields(i),
-		field{"severity", &i.Severity}, field{"opened_at", millis{&i.OpenedAt}}, field{"last_seen_at", millis{&i.LastSeenAt}})
+		field{"severity", &i.Severity}, field{"opened_at", millis{&i.OpenedAt}},
+		field{"last_seen_at", millis{&i.LastSeenAt}})
 }
 
 // OpenFilter selects a page of open incidents.
@@ -30,7 +33,8 @@ type OpenFilter struct {
 	Limit int
 }
 
-// ListPlace is the place after an item of a list, and the ID of that item. If the item has gone, a page begins at the place.
+// ListPlace is the place after an item of a list, and the ID of that item. If the item has gone, a page begins at the
+// place.
 type ListPlace struct {
 	Place int
 	ID    string
@@ -54,7 +58,8 @@ type OpenPage struct {
 	Total int
 }
 
-// OpenIncidents returns a page of the open incidents, the most urgent first. Others are not completed with their chains and costs.
+// OpenIncidents returns a page of the open incidents, the most urgent first. Others are not completed with their chains
+// and costs.
 func (s *Store) OpenIncidents(ctx context.Context, filter OpenFilter) (page OpenPage, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		page, err = openPage(ctx, tx, filter)
@@ -69,13 +74,17 @@ func (s *Store) OpenIncidents(ctx context.Context, filter OpenFilter) (page Open
 func openPage(ctx context.Context, q querier, filter OpenFilter) (page OpenPage, err error) {
 	open, err := plainRows(ctx, q, outlineFields, outlineQuery)
 	open = slices.DeleteFunc(open, func(row incidentRow) bool { return !(IncidentFilter{Services: filter.Services}).selects(row) })
-	slices.SortStableFunc(open, func(a, b incidentRow) int { return escalation.CompareUrgency(&a.Incident, &b.Incident) })
+	slices.SortStableFunc(open, func(a, b incidentRow) int {
+		return escalation.CompareUrgency(&a.Incident,
+			&b.Incident)
+	})
 	page.Total = len(open)
 	atOnce := incidentBatch
 	if filter.Limit > 0 {
 		atOnce = min(atOnce, filter.Limit+1) // one more shows that another page follows
 	}
-	for at := beginOf(open, filter.After, func(row incidentRow) string { return row.ID }); at < len(open) && !page.More && err == nil; {
+	for at := beginOf(open, filter.After, func(row incidentRow) string { return row.ID }); at < len(open) &&
+		!page.More && err == nil; {
 		var batch []incidentRow
 		if batch, err = incidentsNumbered(ctx, q, open[at:min(at+atOnce, len(open))]); err == nil {
 			err = completeAll(ctx, q, batch)

@@ -103,7 +103,8 @@ var plannedQueries = map[string]string{
 	"old sessions of talks":     oldTalkSessionsQuery,
 }
 
-// TestQueriesUseIndexes checks SQLite's plans of the queries. No query may read a whole table or build a temporary index.
+// TestQueriesUseIndexes checks SQLite's plans of the queries. No query may read a whole table or build a temporary
+// index.
 func TestQueriesUseIndexes(t *testing.T) {
 	t.Parallel()
 	s := single(t, filepath.Join(t.TempDir(), "ops.db"))
@@ -151,8 +152,8 @@ func planOf(t *testing.T, s *Store, query string) (steps string) {
 	return steps
 }
 
-// TestPostgresQueriesUseIndexes checks PostgreSQL's plans of the queries. The tables are empty, so a setting of the planner
-// makes it read a whole table only if no index helps.
+// TestPostgresQueriesUseIndexes checks PostgreSQL's plans of the queries. The tables are empty, so a setting of the
+// planner makes it read a whole table only if no index helps.
 func TestPostgresQueriesUseIndexes(t *testing.T) {
 	t.Parallel()
 	s := openPostgres(t, postgrestest.Database(t), "enable_seqscan=off")

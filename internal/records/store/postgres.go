@@ -33,8 +33,8 @@ const (
 	answerTimeout = statementTimeout + 5*time.Second
 )
 
-// randomPageCost is the planner's cost of a page that is not the next one. PostgreSQL's default, 4, is that of a rotating disk.
-// With it, the pages' queries read all sessions instead of an index.
+// randomPageCost is the planner's cost of a page that is not the next one. PostgreSQL's default, 4, is that of a
+// rotating disk. With it, the pages' queries read all sessions instead of an index.
 const randomPageCost = "1.1"
 
 const (
@@ -47,10 +47,11 @@ const (
 	oldestServer = 14
 )
 
-// OpenPostgres opens the PostgreSQL database at rawURL, and migrates its schema. The Store opens at most maxConns connections.
+// OpenPostgres opens the PostgreSQL database at rawURL, and migrates its schema. The Store opens at most maxConns
+// connections.
 //
-// OpenPostgres refuses a schema that belongs to another program, or that a newer release has migrated. It also refuses a
-// database with an encoding other than UTF-8, and a server that does not write commits to disk. The errors contain no
+// OpenPostgres refuses a schema that belongs to another program, or that a newer release has migrated. It also refuses
+// a database with an encoding other than UTF-8, and a server that does not write commits to disk. The errors contain no
 // password.
 func OpenPostgres(ctx context.Context, rawURL string, maxConns int) (*Store, error) {
 	config, err := postgresConfig(rawURL)
@@ -71,7 +72,8 @@ func OpenPostgres(ctx context.Context, rawURL string, maxConns int) (*Store, err
 // postgresConfig returns the driver's configuration for a URL.
 func postgresConfig(rawURL string) (config pq.Config, err error) {
 	if _, err := url.Parse(rawURL); err != nil { // the error would contain the password
-		return config, fmt.Errorf("%w: the URL of the database: write special characters in the password as %%XX", ErrInvalid)
+		return config, fmt.Errorf("%w: the URL of the database: write special characters in the password as %%XX",
+			ErrInvalid)
 	}
 	if config, err = pq.NewConfig(rawURL); err != nil {
 		return config, fmt.Errorf("%w: the URL of the database: %w", ErrInvalid, err)
@@ -83,7 +85,8 @@ func postgresConfig(rawURL string) (config pq.Config, err error) {
 		config.ApplicationName = "claudeops"
 	}
 	if len(config.Multi) > 0 && config.TargetSessionAttrs == "" {
-		config.TargetSessionAttrs = pq.TargetSessionAttrsReadWrite // of several servers only the primary takes the records
+		// of several servers only the primary takes the records
+		config.TargetSessionAttrs = pq.TargetSessionAttrsReadWrite
 	}
 	config.BinaryParameters = true // one round trip for a query instead of two
 	for name, value := range map[string]string{
@@ -134,20 +137,22 @@ func checkServer(ctx context.Context, db *sql.DB) error {
 	}
 	switch {
 	case version < oldestServer:
-		return fmt.Errorf("%w, because the server is PostgreSQL %d: use version %d or newer", errUnusable, version, oldestServer)
+		return fmt.Errorf("%w, because the server is PostgreSQL %d: use version %d or newer", errUnusable, version,
+			oldestServer)
 	case encoding != "UTF8":
 		return fmt.Errorf("%w, because its encoding is %s: create it with ENCODING 'UTF8'", errUnusable, encoding)
 	case commit == "off":
 		return fmt.Errorf("%w, because it can lose commits: set synchronous_commit to on for it", errUnusable)
 	case schema == "":
-		return fmt.Errorf("%w, because no schema of the search_path exists: create one, or correct search_path", errUnusable)
+		return fmt.Errorf("%w, because no schema of the search_path exists: create one, or correct search_path",
+			errUnusable)
 	default:
 		return nil
 	}
 }
 
-// migratePostgres migrates the schema. Meanwhile no other process migrates or writes. The time of a statement is not limited,
-// because building an index on a large table takes long.
+// migratePostgres migrates the schema. Meanwhile no other process migrates or writes. The time of a statement is not
+// limited, because building an index on a large table takes long.
 func migratePostgres(ctx context.Context, config pq.Config) error {
 	config = config.Clone()
 	config.Runtime["statement_timeout"], config.Runtime["idle_in_transaction_session_timeout"] = "0", "0"
@@ -179,14 +184,16 @@ func migratePostgres(ctx context.Context, config pq.Config) error {
 func explainPostgres(err error) error {
 	switch code := postgresCode(err); {
 	case code == pqerror.InvalidPassword || code == pqerror.InvalidAuthorizationSpecification:
-		return fmt.Errorf("%w: correct user and password in its URL and, if the server wants one, the client certificate "+
+		return fmt.Errorf("%w: correct user and password in its URL and, if the server wants one, the client "+
+			"certificate "+
 			"(sslcert, sslkey)", err)
 	case code == pqerror.InvalidCatalogName:
 		return fmt.Errorf("%w: create the database, or correct its name in the URL", err)
 	case code == pqerror.InsufficientPrivilege:
 		return fmt.Errorf("%w: grant the user CREATE on the schema, or let another user migrate it first", err)
 	case errors.Is(err, pq.ErrSSLNotSupported):
-		return fmt.Errorf("%w: turn TLS on there or, on a network that nobody else can read, add sslmode=disable to the URL", err)
+		return fmt.Errorf("%w: turn TLS on there or, on a network that nobody else can read, add sslmode=disable to "+
+			"the URL", err)
 	default:
 		return explainCertificate(err)
 	}
@@ -195,13 +202,16 @@ func explainPostgres(err error) error {
 // explainCertificate adds advice to an error from the files of certificates, or from what they say.
 func explainCertificate(err error) error {
 	if _, is := errors.AsType[x509.UnknownAuthorityError](err); is {
-		return fmt.Errorf("%w: let sslrootcert in its URL name the file of the authority that signed the server's certificate", err)
+		return fmt.Errorf("%w: let sslrootcert in its URL name the file of the authority that signed the server's "+
+			"certificate", err)
 	}
 	if _, is := errors.AsType[x509.HostnameError](err); is {
 		return fmt.Errorf("%w: use a name of the certificate as host in its URL", err)
 	}
-	if alert, is := errors.AsType[*net.OpError](err); is && alert.Op == "remote error" && strings.Contains(alert.Error(), "certificate") {
-		return fmt.Errorf("%w: let sslcert in its URL name a certificate of an authority that the server trusts (its ssl_ca_file)", err)
+	if alert, is := errors.AsType[*net.OpError](err); is && alert.Op == "remote error" &&
+		strings.Contains(alert.Error(), "certificate") {
+		return fmt.Errorf("%w: let sslcert in its URL name a certificate of an authority that the server trusts (its "+
+			"ssl_ca_file)", err)
 	}
 	if _, is := errors.AsType[*fs.PathError](err); is {
 		return fmt.Errorf("%w: correct sslrootcert, sslcert and sslkey in its URL", err)
@@ -217,12 +227,13 @@ func postgresCode(err error) pqerror.Code {
 	return ""
 }
 
-// permanentClasses lists the classes of PostgreSQL's codes for errors in the request or in the data: invalid values (22),
-// violated constraints (23), wrong statements (42) and exceeded limits of the program (54).
+// permanentClasses lists the classes of PostgreSQL's codes for errors in the request or in the data: invalid values
+// (22), violated constraints (23), wrong statements (42) and exceeded limits of the program (54).
 var permanentClasses = []string{"22", "23", "42", "54"}
 
-// postgresPermanent reports whether PostgreSQL would return the same error on a retry. For other errors, a retry can succeed,
-// because they depend on conditions that change: connections, locks, disk, permissions, and which server is the primary.
+// postgresPermanent reports whether PostgreSQL would return the same error on a retry. For other errors, a retry can
+// succeed, because they depend on conditions that change: connections, locks, disk, permissions, and which server is
+// the primary.
 func postgresPermanent(err error) bool {
 	code := postgresCode(err)
 	if code == pqerror.InsufficientPrivilege {

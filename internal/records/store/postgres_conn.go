@@ -35,7 +35,8 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	one.Dialer(sockets)
 	opened, err := one.Connect(ctx)
 	if err != nil {
-		if text := err.Error(); strings.Contains(text, "session is read-only") || strings.Contains(text, "server is in hot standby mode") {
+		if text := err.Error(); strings.Contains(text, "session is read-only") ||
+			strings.Contains(text, "server is in hot standby mode") {
 			return nil, fmt.Errorf("%w: %w", errNoPrimary, oneLineError{err}) // the driver has no type for it
 		}
 		return nil, oneLineError{err}
@@ -60,8 +61,8 @@ func (e oneLineError) Error() string {
 // Unwrap returns the error.
 func (e oneLineError) Unwrap() error { return e.error }
 
-// dialer opens sockets, and remembers the latest. While Connect runs, the latest socket is the socket of the new connection.
-// Later the driver opens further sockets to cancel calls.
+// dialer opens sockets, and remembers the latest. While Connect runs, the latest socket is the socket of the new
+// connection. Later the driver opens further sockets to cancel calls.
 type dialer struct{ latest atomic.Pointer[net.Conn] }
 
 var _ pq.DialerContext = (*dialer)(nil)
@@ -69,7 +70,10 @@ var _ pq.DialerContext = (*dialer)(nil)
 // DialContext implements pq.DialerContext.
 func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	// With these intervals, a connection to a vanished server fails after half a minute, instead of several minutes.
-	with := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
+	with := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: 15 * time.Second,
+		Interval: 5 * time.Second, Count: 3,
+	}}
 	socket, err := with.DialContext(ctx, network, address)
 	if err == nil {
 		d.latest.Store(&socket)
@@ -152,8 +156,8 @@ func (c *connection) explainRead(ctx context.Context, err error) error {
 	return explain(ctx, err)
 }
 
-// BeginTx implements driver.ConnBeginTx. If no transaction can begin, BeginTx marks the connection as spent, because its
-// server could have become a standby.
+// BeginTx implements driver.ConnBeginTx. If no transaction can begin, BeginTx marks the connection as spent, because
+// its server could have become a standby.
 func (c *connection) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
 	stop := c.bound(ctx)
 	defer stop()

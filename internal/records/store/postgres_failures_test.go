@@ -88,8 +88,8 @@ func open(ctx context.Context, s *Store) error {
 	return err
 }
 
-// TestPostgresCancel ends the context of a call that waits for another writer, or for a server that does not answer. No time
-// limit could end the call.
+// TestPostgresCancel ends the context of a call that waits for another writer, or for a server that does not answer. No
+// time limit could end the call.
 func TestPostgresCancel(t *testing.T) {
 	t.Parallel()
 	for name, silent := range map[string]bool{"waits for a lock": false, "no answer": true} {

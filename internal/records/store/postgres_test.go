@@ -103,8 +103,8 @@ func TestPostgresOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestPostgresOpenAsUser opens a database as a user without the right to create tables. This must succeed only after the owner
-// has migrated the schema.
+// TestPostgresOpenAsUser opens a database as a user without the right to create tables. This must succeed only after
+// the owner has migrated the schema.
 func TestPostgresOpenAsUser(t *testing.T) {
 	t.Parallel()
 	database := postgrestest.Database(t)
@@ -165,8 +165,9 @@ func TestPostgresFailover(t *testing.T) {
 	}
 }
 
-// TestPostgresReadOnlyByDefault opens a database whose transactions are read-only by default. This program's transactions say that they
-// write, so the setting keeps nothing from being recorded. A standby without the schema is refused by name.
+// TestPostgresReadOnlyByDefault opens a database whose transactions are read-only by default. This program's
+// transactions say that they write, so the setting keeps nothing from being recorded. A standby without the schema is
+// refused by name.
 func TestPostgresReadOnlyByDefault(t *testing.T) {
 	t.Parallel()
 	cluster := postgrestest.StartWith(t, postgrestest.Options{Settings: []string{"default_transaction_read_only=on"}})

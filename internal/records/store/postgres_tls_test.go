@@ -84,7 +84,8 @@ func keep(t *testing.T, content []byte) (path string) {
 const (
 	tlsHost     = "db.example.test"
 	tlsPassword = "hunter2"
-	// tlsRules let the user claudeops in with a password. The database strict also asks for a certificate with the user's name.
+	// tlsRules let the user claudeops in with a password. The database strict also asks for a certificate with the
+	// user's name.
 	tlsRules = `
 local   all     postgres             trust
 hostssl records claudeops 127.0.0.0/8 scram-sha-256

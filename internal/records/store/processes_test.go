@@ -33,8 +33,8 @@ func scarce() escalation.Policy {
 	return policy
 }
 
-// admitAtOnce reports on the standard output that it is ready, and waits for a line on the standard input. Then it opens many
-// sessions at the same time.
+// admitAtOnce reports on the standard output that it is ready, and waits for a line on the standard input. Then it
+// opens many sessions at the same time.
 func admitAtOnce(place string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()

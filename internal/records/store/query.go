@@ -27,7 +27,9 @@ func collect[T any](ctx context.Context, q querier, fields func(*T) []field, que
 }
 
 // each calls visit at each row of query, until it returns false or an error.
-func each(ctx context.Context, q querier, visit func(row *sql.Rows) (more bool, err error), query string, args ...any) error {
+func each(
+	ctx context.Context, q querier, visit func(row *sql.Rows) (more bool, err error), query string, args ...any,
+) error {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err

@@ -22,10 +22,10 @@ type Recovered struct {
 // Recover records those sessions and events of a chain that the records lack, because the records were restored from a
 // backup. The argument is the state that the chain itself has in Temporal. Records that are complete stay unchanged.
 //
-// A recovered session gets a new number. As in CloseSession, its verdict adds actions to the ledger, and opens and resolves
-// incidents. A recovered session that still runs and repairs locks its services again. If the chain waits at a gate or has
-// ended, and the records do not say so, Recover records that with its incidents, and releases its services. Recover cannot
-// bring back the decisions on calls, and the charges of calls that no verdict names.
+// A recovered session gets a new number. As in CloseSession, its verdict adds actions to the ledger, and opens and
+// resolves incidents. A recovered session that still runs and repairs locks its services again. If the chain waits at a
+// gate or has ended, and the records do not say so, Recover records that with its incidents, and releases its services.
+// Recover cannot bring back the decisions on calls, and the charges of calls that no verdict names.
 func (s *Store) Recover(ctx context.Context, chain escalation.Chain) (recovered Recovered, err error) {
 	if chain, err = canonical(s.hooks.chain(chain)); err == nil {
 		err = s.write(ctx, func(tx *sql.Tx) (err error) {
@@ -139,7 +139,8 @@ func (r *recovery) parent(ctx context.Context, session escalation.Session) (int6
 	}
 }
 
-// sequence returns the place of a missing session in its chain: its own or, if another session has that place, the next.
+// sequence returns the place of a missing session in its chain: its own or, if another session has that place, the
+// next.
 func (r *recovery) sequence(ctx context.Context, session escalation.Session) (int, error) {
 	const query = "SELECT COUNT(*) FROM sessions WHERE chain_id = $1 AND sequence = $2"
 	var taken int
@@ -155,18 +156,21 @@ func (r *recovery) sequence(ctx context.Context, session escalation.Session) (in
 // releaseEarlierQuery releases the locks that a chain took until a time.
 const releaseEarlierQuery = releaseQuery + " AND since <= $2"
 
-// progress records with the chain's incidents that the chain has ended or waits at a gate. Then the chain locks no services.
+// progress records with the chain's incidents that the chain has ended or waits at a gate. Then the chain locks no
+// services.
 func (r *recovery) progress(ctx context.Context) error {
 	gate := r.chain.OpenGate()
 	var progress escalation.ChainProgress
 	switch {
 	case r.chain.Outcome != "":
 		progress = escalation.ChainProgress{
-			Status: escalation.ChainEnded, Outcome: r.chain.Outcome, At: r.chain.EndedAt, Rule: r.chain.Rule, Reason: r.chain.Reason,
+			Status: escalation.ChainEnded, Outcome: r.chain.Outcome, At: r.chain.EndedAt, Rule: r.chain.Rule,
+			Reason: r.chain.Reason,
 		}
 	case gate != nil:
 		progress = escalation.ChainProgress{
-			Status: escalation.ChainWaiting, Rule: gate.Rule, Reason: gate.Reason, Until: gate.ExpiresAt, At: gate.OpenedAt,
+			Status: escalation.ChainWaiting, Rule: gate.Rule, Reason: gate.Reason, Until: gate.ExpiresAt,
+			At: gate.OpenedAt,
 		}
 	default:
 		return nil
@@ -187,18 +191,19 @@ func (r *recovery) progress(ctx context.Context) error {
 	return recordProgress(ctx, r.tx, run, progress)
 }
 
-const recordedProgressQuery = "SELECT COALESCE(MAX(at), 0) FROM incident_chains WHERE " + ofChainRun + " AND status <> 'looking'"
+const recordedProgressQuery = "SELECT COALESCE(MAX(at), 0) FROM incident_chains WHERE " + ofChainRun +
+	" AND status <> 'looking'"
 
-// knows reports whether the records have progress of the chain from a time, or from later. Then the chain has recorded it
-// after the backup, and it may know more than its state in Temporal that the caller has read.
+// knows reports whether the records have progress of the chain from a time, or from later. Then the chain has recorded
+// it after the backup, and it may know more than its state in Temporal that the caller has read.
 func (r *recovery) knows(ctx context.Context, run escalation.ChainRun, at time.Time) (bool, error) {
 	var latest int64
 	err := r.tx.QueryRowContext(ctx, recordedProgressQuery, run.ChainID, run.FirstRunID).Scan(&latest)
 	return latest >= at.UnixMilli(), err
 }
 
-// SkipNumbers makes the records give numbers above those of chains to new sessions and incidents. Call it after a restore
-// from a backup, so that no number of a lost session or incident is given to another one.
+// SkipNumbers makes the records give numbers above those of chains to new sessions and incidents. Call it after a
+// restore from a backup, so that no number of a lost session or incident is given to another one.
 func (s *Store) SkipNumbers(ctx context.Context, chains []escalation.Chain) error {
 	latest := map[string]int64{}
 	for i := range chains {

@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/store"
 )
 
-// lostChain records a chain in s: a look, a repair that restarted a service, and a repair that runs. It returns the state
-// that the chain has in Temporal.
+// lostChain records a chain in s: a look, a repair that restarted a service, and a repair that runs. It returns the
+// state that the chain has in Temporal.
 func lostChain(t testing.TB, s *store.Store) escalation.Chain {
 	t.Helper()
 	wrong := completed(0.25)
@@ -48,8 +48,8 @@ func withoutNumbers(sessions []escalation.Session) []escalation.Session {
 	return plain
 }
 
-// testRecover recovers a chain in records from before the end of its first session. Since then, another session has got the
-// number of a lost one.
+// testRecover recovers a chain in records from before the end of its first session. Since then, another session has got
+// the number of a lost one.
 func testRecover(t *testing.T, database backend) {
 	complete, s := database(t)(), database(t)()
 	chain := lostChain(t, complete)
@@ -122,8 +122,8 @@ func testRecoverSettled(t *testing.T, database backend) {
 	}
 }
 
-// testRecoverProgress recovers a chain that repaired at the time of the backup. Now it waits at a gate, or has ended. Its incident
-// says so, and its service is free.
+// testRecoverProgress recovers a chain that repaired at the time of the backup. Now it waits at a gate, or has ended.
+// Its incident says so, and its service is free.
 func testRecoverProgress(t *testing.T, database backend) {
 	chain := lostChain(t, database(t)())
 	chain.Sessions = chain.Sessions[:2]
@@ -165,8 +165,8 @@ func testSkipNumbers(t *testing.T, database backend) {
 	require.NoError(t, err)
 }
 
-// testRecoverCooldown recovers a chain that ended because of a cooldown, and whose sessions the records have. Nobody takes care of
-// its fault after that, because the cooldown passes.
+// testRecoverCooldown recovers a chain that ended because of a cooldown, and whose sessions the records have. Nobody
+// takes care of its fault after that, because the cooldown passes.
 func testRecoverCooldown(t *testing.T, database backend) {
 	s := database(t)()
 	mustOpen(t, s, opening("nightly", "look", 0))
@@ -194,7 +194,8 @@ func testRecoverCooldown(t *testing.T, database backend) {
 	require.Equal(t, escalation.OutcomeNeedsHuman, incident.Chains[0].Outcome, "what is recorded is newer")
 }
 
-// testRecoverHealed recovers a look that found incident-1 healed. In the restored records another incident has that number.
+// testRecoverHealed recovers a look that found incident-1 healed. In the restored records another incident has that
+// number.
 func testRecoverHealed(t *testing.T, database backend) {
 	s := database(t)()
 	later := opening("weekly", "newer", 0)

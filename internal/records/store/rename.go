@@ -10,12 +10,13 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation/memory"
 )
 
-// Rename gives the services of open and remembered incidents, of locks, of the ledger, of memories, of open sessions and of recent repairs
-// the names
-// that the function canonical returns. Call it when the operator's services file has changed: without it, a renamed service would have no
-// incident, no lock, no cooldown and no memory. Rename returns how many rows it has changed.
+// Rename gives the services of open and remembered incidents, of locks, of the ledger, of memories, of open sessions
+// and of recent repairs the names that the function canonical returns. Call it when the operator's services file has
+// changed: without it, a renamed service would have no incident, no lock, no cooldown and no memory. Rename returns how
+// many rows it has changed.
 //
-// If two chains have locked a service under two names, the lock with the older name stays as it is until it is released.
+// If two chains have locked a service under two names, the lock with the older name stays as it is until it is
+// released.
 func (s *Store) Rename(ctx context.Context, canonical func(name string) string) (changed int, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		r := renaming{tx: tx, canonical: canonical}
@@ -51,7 +52,8 @@ func (r *renaming) update(ctx context.Context, query string, args ...any) error 
 }
 
 func (r *renaming) incidents(ctx context.Context) error {
-	rows, err := plainRows(ctx, r.tx, identityFields, "SELECT "+columns(identityFields(new(incidentRow)))+" FROM incidents ORDER BY id")
+	rows, err := plainRows(ctx, r.tx, identityFields,
+		"SELECT "+columns(identityFields(new(incidentRow)))+" FROM incidents ORDER BY id")
 	for _, row := range rows {
 		if err != nil {
 			return err
@@ -61,7 +63,8 @@ func (r *renaming) incidents(ctx context.Context) error {
 			renamed = append(renamed, r.canonical(service))
 		}
 		if renamed = escalation.UniqueServices(renamed); !slices.Equal(renamed, row.Services) && len(renamed) > 0 {
-			err = r.update(ctx, "UPDATE incidents SET services = $1 WHERE id = $2", jsonText[[]string]{&renamed}, row.row)
+			err = r.update(ctx, "UPDATE incidents SET services = $1 WHERE id = $2", jsonText[[]string]{&renamed},
+				row.row)
 		}
 	}
 	return err
@@ -89,7 +92,8 @@ UPDATE ledger SET service = $1, service_key = $6, position = position + (
 ) WHERE session_id = $2 AND service = $4 AND kind = $3 AND position = $5`
 
 func (r *renaming) ledger(ctx context.Context) error {
-	rows, err := collect(ctx, r.tx, ledgerFields, "SELECT "+columns(ledgerFields(new(ledgerRow)))+" FROM ledger ORDER BY id")
+	rows, err := collect(ctx, r.tx, ledgerFields,
+		"SELECT "+columns(ledgerFields(new(ledgerRow)))+" FROM ledger ORDER BY id")
 	for i := range rows {
 		row := &rows[i]
 		name := r.canonical(row.Service)
@@ -115,12 +119,13 @@ func (r *renaming) memories(ctx context.Context) error {
 	return err
 }
 
-// renamedSessions selects the open sessions, and the repairs of the last month, which later repairs of the same service are told of.
+// renamedSessions selects the open sessions, and the repairs of the last month, which later repairs of the same service
+// are told of.
 const renamedSessions = ` WHERE ended_at IS NULL OR tier >= $1 AND NOT dry_run
     AND started_at > (SELECT MAX(started_at) FROM sessions) - $2 ORDER BY id`
 
-// sessions renames the services at which sessions look or work. The ends of open sessions are compared with incidents by these names. An
-// ended repair keeps its verdict, and gets the new names of the verdict's services, too.
+// sessions renames the services at which sessions look or work. The ends of open sessions are compared with incidents
+// by these names. An ended repair keeps its verdict, and gets the new names of the verdict's services, too.
 func (r *renaming) sessions(ctx context.Context) error {
 	open, err := collect(ctx, r.tx, sessionFields, selectSessions+renamedSessions,
 		int(escalation.TierSafeRepair), escalation.IncidentMemory.Milliseconds())
@@ -136,8 +141,10 @@ func (r *renaming) sessions(ctx context.Context) error {
 				}
 			}
 		}
-		if renamed = escalation.UniqueServices(renamed); err == nil && len(renamed) > 0 && !slices.Equal(renamed, open[i].Scope) {
-			err = r.update(ctx, "UPDATE sessions SET scope = $1 WHERE id = $2", jsonText[[]string]{&renamed}, open[i].ID)
+		if renamed = escalation.UniqueServices(renamed); err == nil && len(renamed) > 0 &&
+			!slices.Equal(renamed, open[i].Scope) {
+			err = r.update(ctx, "UPDATE sessions SET scope = $1 WHERE id = $2", jsonText[[]string]{&renamed},
+				open[i].ID)
 		}
 	}
 	return err

@@ -18,11 +18,12 @@ WHERE duties.holder = excluded.holder OR duties.until <= $4 OR duties.until > $5
 
 const takenQuery = "SELECT COUNT(*) > 0 FROM duties WHERE name = $1 AND holder <> $2 AND until > $3 AND until <= $4"
 
-// ClaimDuty gives a duty to holder, until the given time, and returns true. If another holder has the duty now, ClaimDuty
-// changes nothing and returns false. In that case it does not wait for other writers, because many workers ask often.
+// ClaimDuty gives a duty to holder, until the given time, and returns true. If another holder has the duty now,
+// ClaimDuty changes nothing and returns false. In that case it does not wait for other writers, because many workers
+// ask often.
 //
-// A duty that ends much later than the caller's own would end was claimed with a wrong clock. It counts as free, because the
-// holder may be gone, and nobody else could have the duty until then.
+// A duty that ends much later than the caller's own would end was claimed with a wrong clock. It counts as free,
+// because the holder may be gone, and nobody else could have the duty until then.
 func (s *Store) ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (claimed bool, err error) {
 	defer s.count(OpSweep, &err)
 	at, err := s.at(ctx, now)
@@ -47,7 +48,8 @@ func latestClaim(now, until time.Time) int64 { return now.Add(2 * until.Sub(now)
 func (s *Store) claimDuty(ctx context.Context, name, holder string, now, until time.Time) (bool, error) {
 	var rows int64
 	err := s.write(ctx, func(tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, claimQuery, name, holder, until.UnixMilli(), now.UnixMilli(), latestClaim(now, until))
+		result, err := tx.ExecContext(ctx, claimQuery, name, holder, until.UnixMilli(), now.UnixMilli(),
+			latestClaim(now, until))
 		if err == nil {
 			rows, err = result.RowsAffected()
 		}
@@ -56,9 +58,9 @@ func (s *Store) claimDuty(ctx context.Context, name, holder string, now, until t
 	return rows > 0, err
 }
 
-// oldQuery selects chains whose records may be removed. All sessions of such a chain are closed, and all
-// its sessions and events are older than $1. The chain has no incident, and no session of another chain continues a session of
-// this chain. Chains with the same workflow ID are told apart by the run ID with which they began, except by locks.
+// oldQuery selects chains whose records may be removed. All sessions of such a chain are closed, and all its sessions
+// and events are older than $1. The chain has no incident, and no session of another chain continues a session of this
+// chain. Chains with the same workflow ID are told apart by the run ID with which they began, except by locks.
 const oldQuery = `
 SELECT old.chain_id, old.first_run_id FROM (
     SELECT chain_id, first_run_id FROM sessions WHERE started_at < $1
@@ -95,14 +97,17 @@ type OldChain struct {
 	SessionIDs []string
 }
 
-// OldChains returns chains whose latest record is older than before. It returns at most 100
-// chains, sorted by ID and run. To read the next 100 chains, pass the last chain of the previous result as the argument after.
+// OldChains returns chains whose latest record is older than before. It returns at most 100 chains, sorted by ID and
+// run. To read the next 100 chains, pass the last chain of the previous result as the argument after.
 //
 // OldChains omits four kinds of chains whose records are still needed: chains with an open session, chains that
 // belong to an incident, chains that lock a service, and chains with a session that another chain continues.
-func (s *Store) OldChains(ctx context.Context, before time.Time, after escalation.ChainRun) (chains []OldChain, err error) {
+func (s *Store) OldChains(
+	ctx context.Context, before time.Time, after escalation.ChainRun,
+) (chains []OldChain, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
-		chains, err = collect(ctx, tx, oldChainFields, oldChainsQuery, before.UnixMilli(), after.ChainID, after.FirstRunID)
+		chains, err = collect(ctx, tx, oldChainFields, oldChainsQuery, before.UnixMilli(), after.ChainID,
+			after.FirstRunID)
 		for i := range chains {
 			if err == nil {
 				chains[i].SessionIDs, err = sessionIDs(ctx, tx, chains[i].ChainRun)
@@ -124,7 +129,8 @@ func oldChainFields(c *OldChain) []field {
 const sessionIDsQuery = "SELECT session_id FROM sessions WHERE " + ofChainRun + " ORDER BY id DESC"
 
 func sessionIDs(ctx context.Context, q querier, chain escalation.ChainRun) ([]string, error) {
-	return collect(ctx, q, func(id *string) []field { return []field{{"session_id", id}} }, sessionIDsQuery, runArgs(chain)...)
+	return collect(ctx, q, func(id *string) []field { return []field{{"session_id", id}} }, sessionIDsQuery,
+		runArgs(chain)...)
 }
 
 // Removed counts removed records.
@@ -132,7 +138,9 @@ type Removed struct{ Sessions, Events int64 }
 
 // RemoveChain removes the records of a chain, and returns true. If OldChains would not return the
 // chain now, RemoveChain changes nothing and returns false. What the chain has cost stays in the sums of all sessions.
-func (s *Store) RemoveChain(ctx context.Context, chain escalation.ChainRun, before time.Time) (removed Removed, did bool, err error) {
+func (s *Store) RemoveChain(
+	ctx context.Context, chain escalation.ChainRun, before time.Time,
+) (removed Removed, did bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		old, err := collect(ctx, tx, oldChainFields, isOldQuery, before.UnixMilli(), chain.ChainID, chain.FirstRunID)
 		if err != nil || len(old) == 0 {
@@ -161,12 +169,13 @@ func (s *Store) RemoveChain(ctx context.Context, chain escalation.ChainRun, befo
 	return removed, did, nil
 }
 
-// sessionRemovals lists the statements that remove everything that belongs to the session $1, and nothing else. The first two
-// keep what it has cost, because budgets and reports count money and not records. The session comes last, because other records
-// refer to it. Its events and its turn are removed with its chain, or by their age.
+// sessionRemovals lists the statements that remove everything that belongs to the session $1, and nothing else. The
+// first two keep what it has cost, because budgets and reports count money and not records. The session comes last,
+// because other records refer to it. Its events and its turn are removed with its chain, or by their age.
 var sessionRemovals = []string{
 	keepCost("started_at", "COUNT(*), SUM(cost_usd), SUM(CASE WHEN cost_estimated THEN cost_usd ELSE 0 END),"+
-		" SUM(CASE WHEN cost_estimated AND attempts = 0 AND budget_usd > cost_usd THEN budget_usd - cost_usd ELSE 0 END)",
+		" SUM(CASE WHEN cost_estimated AND attempts = 0 AND budget_usd > cost_usd THEN budget_usd - cost_usd ELSE 0 "+
+		"END)",
 		"sessions AS s WHERE s.session_id = $1"),
 	keepCost("r.started_at", "0, SUM(r.cost_usd), SUM(CASE WHEN r.cost_estimated THEN r.cost_usd ELSE 0 END), 0.0",
 		"replaced_reports AS r JOIN sessions AS s ON s.session_id = r.session_id WHERE r.session_id = $1"),
@@ -189,11 +198,12 @@ ON CONFLICT (quarter, tier, model, trigger, conclusion, services) DO UPDATE SET
     unknown_usd = removed_costs.unknown_usd + excluded.unknown_usd`, startedAt, quarter.Milliseconds(), kind, sums, from, kind)
 }
 
-// daysOfCosts is the time for which the costs of removed sessions are kept by the quarter of an hour. After it, they are kept by the day.
+// daysOfCosts is the time for which the costs of removed sessions are kept by the quarter of an hour. After it, they
+// are kept by the day.
 const daysOfCosts = 400
 
-// compactQueries turn the costs of removed sessions before the quarter $1 into sums of days (UTC). They stand at noon, which belongs to
-// the day of the same date in nearly all zones.
+// compactQueries turn the costs of removed sessions before the quarter $1 into sums of days (UTC). They stand at noon,
+// which belongs to the day of the same date in nearly all zones.
 var compactQueries = []string{
 	`
 INSERT INTO removed_costs (quarter, tier, model, trigger, conclusion, services, sessions, usd, estimated_usd, unknown_usd)
@@ -208,8 +218,8 @@ ON CONFLICT (quarter, tier, model, trigger, conclusion, services) DO UPDATE SET
 	"DELETE FROM removed_costs WHERE quarter < $1 AND quarter % 96 <> 48",
 }
 
-// CompactCosts keeps what removed sessions have cost more than 400 days before a time as sums of days, so that they grow with the days and
-// not with the sessions. No budget asks for a part of such a day, and reports keep their sums.
+// CompactCosts keeps what removed sessions have cost more than 400 days before a time as sums of days, so that they
+// grow with the days and not with the sessions. No budget asks for a part of such a day, and reports keep their sums.
 func (s *Store) CompactCosts(ctx context.Context, now time.Time) error {
 	before := quarterOf((calendar.Of(now.UTC()) - daysOfCosts).Begin(time.UTC))
 	err := s.write(ctx, func(tx *sql.Tx) error {

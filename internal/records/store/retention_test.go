@@ -141,7 +141,8 @@ func testDuties(t *testing.T, database backend) {
 	require.True(t, claim("a", later.Add(time.Hour), later.Add(time.Hour+time.Minute)))
 }
 
-// testOldRuns checks that of several chains with one ID the old ones are removed, and only they: each with its own events.
+// testOldRuns checks that of several chains with one ID the old ones are removed, and only they: each with its own
+// events.
 func testOldRuns(t *testing.T, database backend) {
 	s := database(t)()
 	before := noon.Add(time.Hour)
@@ -199,8 +200,8 @@ func sums(t *testing.T, costs store.Costs) (all store.Spending) {
 	return all
 }
 
-// testRemovedCosts checks that budgets and reports count what a session has cost after its records were removed, although they were
-// removed on the same day. Nothing else of the session stays.
+// testRemovedCosts checks that budgets and reports count what a session has cost after its records were removed,
+// although they were removed on the same day. Nothing else of the session stays.
 func testRemovedCosts(t *testing.T, database backend) {
 	s := database(t)()
 	record := func(session escalation.Session, reports ...escalation.Report) {
@@ -258,7 +259,8 @@ func testRemovedCosts(t *testing.T, database backend) {
 	require.Equal(t, map[string]int64{"calls": 1, "memory_uses": 1, "sessions": 1, "replaced_reports": 0, "ledger": 0, "removed_costs": 2},
 		store.CountRows(t, s, "calls", "memory_uses", "sessions", "replaced_reports", "ledger", "removed_costs"))
 
-	// A year later one row a day and kind is left of these costs, and of those of the next day, however many quarters of an hour have some.
+	// A year later one row a day and kind is left of these costs, and of those of the next day, however many quarters
+	// of an hour have some.
 	for i := range 8 {
 		record(turn(fmt.Sprint("later ", i), noon.Add(time.Duration(i-3)*time.Hour)), completed(0.5))
 		require.NoError(t, s.RemoveTalkSession(bounded(t), fmt.Sprint("later ", i)))

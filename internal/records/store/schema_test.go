@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/postgrestest"
 )
 
-// TestSchemas checks that both databases have the same tables, columns, types and keys. It leaves out what each of them needs
-// for the full text search: in SQLite a virtual table with its own tables, in PostgreSQL an index.
+// TestSchemas checks that both databases have the same tables, columns, types and keys. It leaves out what each of them
+// needs for the full text search: in SQLite a virtual table with its own tables, in PostgreSQL an index.
 func TestSchemas(t *testing.T) {
 	t.Parallel()
 	const sqliteColumns = `

@@ -75,10 +75,15 @@ func (s *Store) actions(ctx context.Context, query string, args ...any) ([]Servi
 	return actions, nil
 }
 
-// NamedServices returns the services that verdicts name, of the sessions that started since a time. Each is there once, in the
-// order of its first occurrence.
+// NamedServices returns the services that verdicts name, of the sessions that started since a time. Each is there once,
+// in the order of its first occurrence.
 func (s *Store) NamedServices(ctx context.Context, since time.Time) ([]string, error) {
-	lists, err := collect(ctx, s.db, func(list *[]string) []field { return []field{{"services", jsonText[[]string]{list}}} },
+	lists, err := collect(ctx, s.db, func(list *[]string) []field {
+		return []field{{
+			"services",
+			jsonText[[]string]{list},
+		}}
+	},
 		namedServicesQuery, since.UnixMilli())
 	if err != nil {
 		return nil, fmt.Errorf("read which services verdicts name: %w", err)

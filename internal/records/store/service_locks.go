@@ -32,8 +32,9 @@ func (s *Store) ServiceLocks(ctx context.Context) ([]ServiceLock, error) {
 
 const (
 	releaseQuery     = "DELETE FROM service_locks WHERE chain_id = $1"
-	releaseLockQuery = "DELETE FROM service_locks WHERE service_key = $1 AND service = $2 AND chain_id = $3 AND since = $4"
-	releaseAllQuery  = "DELETE FROM service_locks WHERE service_key = $1 AND chain_id = $2"
+	releaseLockQuery = "DELETE FROM service_locks WHERE service_key = $1 AND service = $2 AND chain_id = $3 AND " +
+		"since = $4"
+	releaseAllQuery = "DELETE FROM service_locks WHERE service_key = $1 AND chain_id = $2"
 )
 
 // everyService is the service name in a lock on all services. It is not a valid name of a service.
@@ -70,8 +71,9 @@ func (s *Store) ReleaseLock(ctx context.Context, lock ServiceLock) (released boo
 	return rows > 0, nil
 }
 
-// lockServices locks services for the chain of session, except services that another chain has locked. If services is empty,
-// lockServices locks all services. If services is not empty, lockServices first releases the chain's lock on all services.
+// lockServices locks services for the chain of session, except services that another chain has locked. If services is
+// empty, lockServices locks all services. If services is not empty, lockServices first releases the chain's lock on all
+// services.
 func lockServices(ctx context.Context, tx *sql.Tx, session escalation.Session, services []string) error {
 	if len(services) == 0 {
 		services = []string{everyService}
@@ -81,7 +83,8 @@ func lockServices(ctx context.Context, tx *sql.Tx, session escalation.Session, s
 	for _, service := range services {
 		lock := ServiceLock{Service: service, ChainID: session.ChainID, Since: session.StartedAt}
 		query, args := insertInto("service_locks", lockFields(&lock))
-		query += " ON CONFLICT (service_key) DO UPDATE SET since = excluded.since WHERE service_locks.chain_id = excluded.chain_id"
+		query += " ON CONFLICT (service_key) DO UPDATE SET since = excluded.since WHERE service_locks.chain_id = " +
+			"excluded.chain_id"
 		if _, err := tx.ExecContext(ctx, query, args...); err != nil {
 			return fmt.Errorf("lock service %q: %w", service, err)
 		}
@@ -101,7 +104,9 @@ func busyQuery(services int) string {
 
 // busyServices returns the locks of other chains that forbid the requested repair. A lock on all services forbids
 // every repair. If request names no service, any lock forbids the repair.
-func busyServices(ctx context.Context, q querier, request escalation.AdmissionRequest) ([]escalation.BusyService, error) {
+func busyServices(
+	ctx context.Context, q querier, request escalation.AdmissionRequest,
+) ([]escalation.BusyService, error) {
 	var keys []any
 	if len(request.Services) > 0 {
 		keys = append(keys, everyService)

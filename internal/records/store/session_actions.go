@@ -38,9 +38,11 @@ func targetOf(service string, kind escalation.ActionKind) target {
 func (r *ledgerRow) target() target { return targetOf(r.Service, r.Kind) }
 
 var (
-	sessionLedgerQuery = "SELECT " + columns(ledgerFields(new(ledgerRow))) + " FROM ledger WHERE session_id = $1 ORDER BY id"
+	sessionLedgerQuery = "SELECT " + columns(ledgerFields(new(ledgerRow))) +
+		" FROM ledger WHERE session_id = $1 ORDER BY id"
 
-	succeededQuery = "UPDATE ledger SET succeeded = $1 WHERE session_id = $2 AND service = $3 AND kind = $4 AND position = $5"
+	succeededQuery = "UPDATE ledger SET succeeded = $1 WHERE session_id = $2 AND service = $3 AND kind = $4 AND " +
+		"position = $5"
 )
 
 func actionsOf(ctx context.Context, tx *sql.Tx, session escalation.Session) (*sessionActions, error) {
@@ -94,7 +96,8 @@ func (a *sessionActions) succeed(ctx context.Context, row *ledgerRow, succeeded 
 		return nil
 	}
 	row.Succeeded = succeeded
-	if _, err := a.tx.ExecContext(ctx, succeededQuery, succeeded, row.SessionID, row.Service, row.Kind, row.position); err != nil {
+	if _, err := a.tx.ExecContext(ctx, succeededQuery, succeeded, row.SessionID, row.Service, row.Kind,
+		row.position); err != nil {
 		return fmt.Errorf("record whether the %s of %s succeeded: %w", row.Kind, row.Service, err)
 	}
 	return nil

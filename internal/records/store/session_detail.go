@@ -77,7 +77,8 @@ func readDetail(ctx context.Context, q querier, id int64) (detail SessionDetail,
 var (
 	sessionCallsQuery = "SELECT " + columns(callFields(new(escalation.CallDecision))) +
 		" FROM calls WHERE session_id = $1 ORDER BY allowed, id LIMIT $2"
-	countCallsQuery = "SELECT COALESCE(SUM(CASE WHEN allowed THEN 1 ELSE 0 END), 0), COUNT(*) FROM calls WHERE session_id = $1"
+	countCallsQuery = "SELECT COALESCE(SUM(CASE WHEN allowed THEN 1 ELSE 0 END), 0), COUNT(*) FROM calls WHERE " +
+		"session_id = $1"
 )
 
 // SessionCalls are the decisions on the calls of one session.

@@ -24,8 +24,8 @@ import (
 // healthy or repaired. A look without a result opens or updates an incident of the kind escalation.KindLookFailed.
 // CloseSession also records the memories that the verdict proposes, as ProposeMemories does.
 //
-// If sessionID is unknown, the error is ErrNotFound. If the report has no final status, or if endedAt is zero, the error
-// is ErrInvalid.
+// If sessionID is unknown, the error is ErrNotFound. If the report has no final status, or if endedAt is zero, the
+// error is ErrInvalid.
 func (s *Store) CloseSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error {
 	_, err := s.closeSession(ctx, OpCloseSession, closing{sessionID: sessionID, report: report, endedAt: endedAt})
 	return err
@@ -53,8 +53,9 @@ func (s *Store) BySessionID(ctx context.Context, sessionID string) (escalation.S
 	return session, nil
 }
 
-// Conversation returns the session with a conversation ID, to resume that conversation. If the latest session that resumed it could not
-// use it, Unusable says so. That does not count if a later session was refused without it, too: then something else was wrong.
+// Conversation returns the session with a conversation ID, to resume that conversation. If the latest session that
+// resumed it could not use it, Unusable says so. That does not count if a later session was refused without it, too:
+// then something else was wrong.
 func (s *Store) Conversation(ctx context.Context, sessionID string) (session escalation.Session, err error) {
 	session, err = s.BySessionID(ctx, sessionID)
 	if errors.Is(err, ErrNotFound) {
@@ -74,7 +75,8 @@ func (s *Store) Conversation(ctx context.Context, sessionID string) (session esc
 	return session, nil
 }
 
-// unusableQuery reads whether a session could not use the conversation of the session $1. A lost transcript can come back with its host.
+// unusableQuery reads whether a session could not use the conversation of the session $1. A lost transcript can come
+// back with its host.
 const unusableQuery = `
 SELECT EXISTS (SELECT 1 FROM sessions WHERE parent_session_id = $1 AND continuity = 'resume'
     AND (status = 'resume_failed' OR ending = 'refused') AND NOT EXISTS (
@@ -185,8 +187,8 @@ func insertSession(ctx context.Context, tx *sql.Tx, session escalation.Session) 
 	return oneSession(ctx, tx, selectSessions+" WHERE id = $1", id)
 }
 
-// closeOnce records the report of a session. If this report is already recorded, closeOnce changes nothing. It returns the session if
-// that was open; nil if it was not.
+// closeOnce records the report of a session. If this report is already recorded, closeOnce changes nothing. It returns
+// the session if that was open; nil if it was not.
 func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (ended *escalation.Session, err error) {
 	current, err := bySessionID(ctx, tx, end.sessionID)
 	if err != nil {
@@ -233,7 +235,9 @@ func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (ended *escalation.
 // keepReport prepares a closed session for next, a further report. If next is already recorded, as the current or as
 // a replaced report, keepReport returns true. Otherwise it adds the current report to the replaced reports and
 // returns false.
-func keepReport(ctx context.Context, tx *sql.Tx, current escalation.Session, next escalation.Report) (known bool, err error) {
+func keepReport(
+	ctx context.Context, tx *sql.Tx, current escalation.Session, next escalation.Report,
+) (known bool, err error) {
 	if reflect.DeepEqual(current.Report, next) {
 		return true, nil
 	}
@@ -244,5 +248,8 @@ func keepReport(ctx context.Context, tx *sql.Tx, current escalation.Session, nex
 	if slices.ContainsFunc(earlier, func(r replacedReport) bool { return reflect.DeepEqual(r.report, next) }) {
 		return true, nil
 	}
-	return false, keepReplaced(ctx, tx, replacedReport{current.SessionID, current.StartedAt, current.EndedAt, current.Report})
+	return false, keepReplaced(ctx, tx, replacedReport{
+		current.SessionID, current.StartedAt, current.EndedAt,
+		current.Report,
+	})
 }

@@ -240,8 +240,8 @@ func testNotFound(t *testing.T, database backend) {
 	}
 }
 
-// testUnusableConversation checks when the records say that a conversation cannot be resumed: a session has tried, and no later one shows
-// that something else was wrong.
+// testUnusableConversation checks when the records say that a conversation cannot be resumed: a session has tried, and
+// no later one shows that something else was wrong.
 func testUnusableConversation(t *testing.T, database backend) {
 	s := database(t)()
 	end := func(parent escalation.Session, continuity escalation.Continuity, after time.Duration, report escalation.Report) {

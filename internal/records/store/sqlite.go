@@ -32,7 +32,8 @@ func openSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	}
 	dir := filepath.Dir(absolute)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("create the directory of the database %s: %w: make its parent writable or choose another place",
+		return nil, fmt.Errorf("create the directory of the database %s: %w: make its parent writable or choose "+
+			"another place",
 			absolute, err)
 	}
 	unlock, err := lockDirectory(ctx, dir)
@@ -46,7 +47,8 @@ func openSQLite(ctx context.Context, path string) (*sql.DB, error) {
 // openLocked opens the database. The caller must have locked the database's directory.
 func openLocked(ctx context.Context, path string) (*sql.DB, error) {
 	if err := createFile(path); err != nil {
-		return nil, fmt.Errorf("create the database %s: %w: make its directory writable or choose another place", path, err)
+		return nil, fmt.Errorf("create the database %s: %w: make its directory writable or choose another place", path,
+			err)
 	}
 	db := sql.OpenDB(sqliteConnector{sqliteDSN(path)})
 	db.SetMaxOpenConns(maxConns)
@@ -147,7 +149,8 @@ func setBusyTimeout(ctx context.Context, conn *sql.Conn, limit time.Duration) er
 func explainSQLite(err error) error {
 	switch sqliteCode(err) {
 	case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT:
-		return fmt.Errorf("%w, because it is not a SQLite database or is damaged: %w: move it away or choose another file",
+		return fmt.Errorf("%w, because it is not a SQLite database or is damaged: %w: move it away or choose another "+
+			"file",
 			errUnusable, err)
 	default:
 		return err

@@ -9,8 +9,8 @@ import (
 	"modernc.org/sqlite"
 )
 
-// maxStatements limits the statements that a connection keeps. This package has fewer queries, but the text of some depends on the
-// length of a list.
+// maxStatements limits the statements that a connection keeps. This package has fewer queries, but the text of some
+// depends on the length of a list.
 const maxStatements = 500
 
 // sqliteConnector opens connections to SQLite that keep their statements.
@@ -24,7 +24,8 @@ func (c sqliteConnector) Connect(context.Context) (driver.Conn, error) {
 	}
 	conn, is := opened.(driverConn)
 	if !is {
-		return nil, errors.Join(fmt.Errorf("%T is not a connection of the driver as this package knows it", opened), opened.Close())
+		return nil, errors.Join(fmt.Errorf("%T is not a connection of the driver as this package knows it", opened),
+			opened.Close())
 	}
 	return &sqliteConn{driverConn: conn, kept: map[string]*sqliteStatement{}}, nil
 }
@@ -32,8 +33,8 @@ func (c sqliteConnector) Connect(context.Context) (driver.Conn, error) {
 // Driver implements driver.Connector.
 func (c sqliteConnector) Driver() driver.Driver { return &sqlite.Driver{} }
 
-// sqliteConn is a connection that keeps its statements with arguments. The driver would compile a statement at each call, and for most
-// of this package's queries that takes longer than the query.
+// sqliteConn is a connection that keeps its statements with arguments. The driver would compile a statement at each
+// call, and for most of this package's queries that takes longer than the query.
 type sqliteConn struct {
 	driverConn
 

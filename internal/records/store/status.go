@@ -18,14 +18,14 @@ type Status struct {
 	Database string `json:"database"`
 	// Server is the kind and version of the database.
 	Server string `json:"server"`
-	// Schema is the version of the database's schema; 0 if there is no schema yet. Known is the latest version that this
-	// program knows.
+	// Schema is the version of the database's schema; 0 if there is no schema yet. Known is the latest version that
+	// this program knows.
 	Schema int64 `json:"schema"`
 	Known  int64 `json:"schema_known"`
 	// SizeBytes is the size of the database.
 	SizeBytes int64 `json:"size_bytes"`
-	// Namespaces names the Temporal namespace to which the records belong; none before a worker takes them, and several if workers of
-	// several have shared them with an earlier release. It is empty if Schema differs from Known.
+	// Namespaces names the Temporal namespace to which the records belong; none before a worker takes them, and several
+	// if workers of several have shared them with an earlier release. It is empty if Schema differs from Known.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Tables counts the rows of each table. It is empty if Schema differs from Known.
 	Tables []TableRows `json:"tables,omitempty"`

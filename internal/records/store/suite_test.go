@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/postgrestest"
 )
 
-// backend creates an empty database and returns a function that opens a Store on it. Each call opens another Store, which is
-// closed when the test ends.
+// backend creates an empty database and returns a function that opens a Store on it. Each call opens another Store,
+// which is closed when the test ends.
 type backend func(t testing.TB) (open func() *store.Store)
 
 func TestSQLite(t *testing.T) {

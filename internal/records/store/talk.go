@@ -85,8 +85,9 @@ var (
 		" AND NOT EXISTS (SELECT 1 FROM talk_turns AS later WHERE later.conversation_id = talk_turns.conversation_id" +
 		" AND later.turn > talk_turns.turn)" +
 		" ORDER BY received_at DESC, conversation_id"
-	turnQuery         = selectTurns + ofTurn
-	messageQuery      = "SELECT turn, actor, message, ended_at IS NOT NULL FROM talk_turns" + ofConversation + " AND message_id = $2"
+	turnQuery    = selectTurns + ofTurn
+	messageQuery = "SELECT turn, actor, message, ended_at IS NOT NULL FROM talk_turns" + ofConversation +
+		" AND message_id = $2"
 	latestTurnQuery   = "SELECT turn, about FROM talk_turns" + ofConversation + " ORDER BY turn DESC LIMIT 1"
 	missedQuery       = selectTurns + ofConversation + " AND ended_at IS NULL AND turn > $2 AND turn < $3 ORDER BY turn"
 	unansweredQuery   = selectTurns + ofConversation + " AND ended_at IS NULL ORDER BY turn"
@@ -99,9 +100,9 @@ var (
 	recalledTurnsQuery = selectTurns + ofConversation + " AND ended_at IS NOT NULL ORDER BY turn DESC LIMIT $2"
 )
 
-// AddMessage stores a message as the next turn of a conversation. The number of the turn is higher than after, the latest
-// turn that the conversation knows. If a message with this ID is already stored, AddMessage changes nothing, and returns the
-// turn of that message; Other says that it has another text or another sender.
+// AddMessage stores a message as the next turn of a conversation. The number of the turn is higher than after, the
+// latest turn that the conversation knows. If a message with this ID is already stored, AddMessage changes nothing, and
+// returns the turn of that message; Other says that it has another text or another sender.
 func (s *Store) AddMessage(
 	ctx context.Context, conversationID string, message escalation.TalkMessage, after int, at time.Time,
 ) (stored escalation.TalkStored, err error) {
@@ -148,7 +149,8 @@ func addMessage(
 	return escalation.TalkStored{Turn: record.Turn}, err
 }
 
-// latestTurn returns the number of the latest turn of a conversation, and the chain that the conversation is about; 0 if there is no turn.
+// latestTurn returns the number of the latest turn of a conversation, and the chain that the conversation is about; 0
+// if there is no turn.
 func latestTurn(ctx context.Context, tx *sql.Tx, conversationID string) (turn int, about string, err error) {
 	err = tx.QueryRowContext(ctx, latestTurnQuery, conversationID).Scan(&turn, &about)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -158,11 +160,14 @@ func latestTurn(ctx context.Context, tx *sql.Tx, conversationID string) (turn in
 }
 
 // pendingTurns returns the turns that a query selects, without their texts.
-func pendingTurns(ctx context.Context, tx *sql.Tx, query string, args ...any) (pending []escalation.TalkPending, err error) {
+func pendingTurns(
+	ctx context.Context, tx *sql.Tx, query string, args ...any,
+) (pending []escalation.TalkPending, err error) {
 	turns, err := collect(ctx, tx, talkFields, query, args...)
 	for _, turn := range turns {
 		pending = append(pending, escalation.TalkPending{
-			Turn: turn.Turn, MessageID: turn.MessageID, Head: escalation.TalkHead(turn.Text), Actor: turn.Actor, After: turn.After,
+			Turn: turn.Turn, MessageID: turn.MessageID, Head: escalation.TalkHead(turn.Text), Actor: turn.Actor,
+			After: turn.After,
 		})
 	}
 	return pending, err
@@ -190,9 +195,11 @@ func (s *Store) TalkTurn(ctx context.Context, conversationID string, turn int) (
 	return found, nil
 }
 
-// TalkTurns returns the latest turns of a conversation, oldest first, at most limit, with the proposals that people have
-// confirmed.
-func (s *Store) TalkTurns(ctx context.Context, conversationID string, limit int) (turns []escalation.TalkTurn, err error) {
+// TalkTurns returns the latest turns of a conversation, oldest first, at most limit, with the proposals that people
+// have confirmed.
+func (s *Store) TalkTurns(
+	ctx context.Context, conversationID string, limit int,
+) (turns []escalation.TalkTurn, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) (err error) {
 		turns, err = collect(ctx, tx, talkFields, turnsQuery, conversationID, limit)
 		for i := range turns {
@@ -209,8 +216,8 @@ func (s *Store) TalkTurns(ctx context.Context, conversationID string, limit int)
 	return turns, nil
 }
 
-// MessageTurn returns the latest turn whose message has an ID, in whichever conversation. It has what is needed to send the message
-// again, and to render its answer. If there is none, the error is ErrNotFound.
+// MessageTurn returns the latest turn whose message has an ID, in whichever conversation. It has what is needed to send
+// the message again, and to render its answer. If there is none, the error is ErrNotFound.
 func (s *Store) MessageTurn(ctx context.Context, messageID string) (escalation.TalkTurn, error) {
 	turns, err := collect(ctx, s.db, answeredFields, byMessageQuery, messageID)
 	if err == nil && len(turns) == 0 {
@@ -222,8 +229,8 @@ func (s *Store) MessageTurn(ctx context.Context, messageID string) (escalation.T
 	return turns[0], nil
 }
 
-// TurnsOf calls see with each turn of a conversation whose message has a key, the latest first, until see returns false. The turns have
-// what is needed to send their messages again, and to render their answers.
+// TurnsOf calls see with each turn of a conversation whose message has a key, the latest first, until see returns
+// false. The turns have what is needed to send their messages again, and to render their answers.
 func (s *Store) TurnsOf(ctx context.Context, conversationID, key string, see func(escalation.TalkTurn) bool) error {
 	err := each(ctx, s.db, func(row *sql.Rows) (bool, error) {
 		turn, err := scan(row, answeredFields)
@@ -235,15 +242,15 @@ func (s *Store) TurnsOf(ctx context.Context, conversationID, key string, see fun
 	return nil
 }
 
-// TalkPlace is a place in the list of conversations: after the conversation whose latest message was received at that time. The zero value
-// is the beginning of the list.
+// TalkPlace is a place in the list of conversations: after the conversation whose latest message was received at that
+// time. The zero value is the beginning of the list.
 type TalkPlace struct {
 	ReceivedAt     time.Time
 	ConversationID string
 }
 
-// LatestTurns returns the beginnings of the latest turns of those conversations after a place for which the function keep returns true, the
-// latest conversation first, at most limit.
+// LatestTurns returns the beginnings of the latest turns of those conversations after a place for which the function
+// keep returns true, the latest conversation first, at most limit.
 func (s *Store) LatestTurns(
 	ctx context.Context, after TalkPlace, limit int, keep func(escalation.TalkTurn) bool,
 ) ([]escalation.TalkTurn, error) {
@@ -293,7 +300,9 @@ func (s *Store) latestAnswer(ctx context.Context, tx *sql.Tx, conversationID str
 }
 
 // AnswerSession returns the session that has answered a turn; nil if the turn has no answer, or its records are gone.
-func (s *Store) AnswerSession(ctx context.Context, conversationID string, turn int) (session *escalation.Session, err error) {
+func (s *Store) AnswerSession(
+	ctx context.Context, conversationID string, turn int,
+) (session *escalation.Session, err error) {
 	defer s.count(OpTalk, &err)
 	err = s.read(ctx, func(tx *sql.Tx) (err error) {
 		session, err = sessionOfAnswer(ctx, tx, answerQuery, conversationID, turn, string(escalation.TalkAnswered))
@@ -318,18 +327,26 @@ func sessionOfAnswer(ctx context.Context, tx *sql.Tx, query string, args ...any)
 	return &session, err
 }
 
-// BeginTurn records the session of a turn, and the context that the session gets, which was true at the time at. If the turn has ended,
-// the error is ErrNotFound.
+// BeginTurn records the session of a turn, and the context that the session gets, which was true at the time at. If the
+// turn has ended, the error is ErrNotFound.
 func (s *Store) BeginTurn(ctx context.Context, of escalation.TalkSession, text string, at time.Time) error {
-	record := escalation.TalkTurn{SessionID: of.SessionID, Context: storable(s.hooks.text(text)), SeenAt: at, State: escalation.TalkRunning}
+	record := escalation.TalkTurn{
+		SessionID: of.SessionID, Context: storable(s.hooks.text(text)), SeenAt: at,
+		State: escalation.TalkRunning,
+	}
 	return s.updateTurn(ctx, of.ConversationID, of.Turn, andOpen, []field{
-		{"session_id", &record.SessionID}, {"context", &record.Context}, {"seen_at", millis{&record.SeenAt}}, {"state", &record.State},
+		{"session_id", &record.SessionID},
+		{"context", &record.Context},
+		{"seen_at", millis{&record.SeenAt}},
+		{"state", &record.State},
 	})
 }
 
-// KeepReply stores the reply of a session to the message of a turn, with the session's report. If the turn has ended, the error is
-// ErrNotFound: the reply is late, and must not replace what the turn has ended with.
-func (s *Store) KeepReply(ctx context.Context, of escalation.TalkSession, reply escalation.TalkReply, report escalation.Report) error {
+// KeepReply stores the reply of a session to the message of a turn, with the session's report. If the turn has ended,
+// the error is ErrNotFound: the reply is late, and must not replace what the turn has ended with.
+func (s *Store) KeepReply(
+	ctx context.Context, of escalation.TalkSession, reply escalation.TalkReply, report escalation.Report,
+) error {
 	reply, err := canonical(maskedJSON(s.hooks, reply))
 	if err == nil {
 		report, err = canonical(s.hooks.report(report))
@@ -371,7 +388,8 @@ const allowedCallsQuery = "SELECT call_id FROM calls WHERE session_id = $1 AND a
 // AllowedCalls returns the IDs of the calls of a session that the guard has allowed.
 func (s *Store) AllowedCalls(ctx context.Context, sessionID string) (_ []string, err error) {
 	defer s.count(OpTalk, &err)
-	found, err := collect(ctx, s.db, func(id *string) []field { return []field{{"call_id", id}} }, allowedCallsQuery, sessionID)
+	found, err := collect(ctx, s.db, func(id *string) []field { return []field{{"call_id", id}} }, allowedCallsQuery,
+		sessionID)
 	if err != nil {
 		return nil, fmt.Errorf("read the allowed calls of session %q: %w", sessionID, err)
 	}
@@ -402,7 +420,9 @@ func (s *Store) EndTurn(ctx context.Context, conversationID string, turn int, en
 const andOpen = " AND ended_at IS NULL"
 
 // updateTurn changes a turn to which the condition applies. If there is none, the error is ErrNotFound.
-func (s *Store) updateTurn(ctx context.Context, conversationID string, turn int, condition string, fields []field) (err error) {
+func (s *Store) updateTurn(
+	ctx context.Context, conversationID string, turn int, condition string, fields []field,
+) (err error) {
 	defer s.count(OpTalk, &err)
 	next := len(fields) + 1
 	const update = "UPDATE talk_turns SET %s WHERE conversation_id = $%d AND turn = $%d"

@@ -23,9 +23,11 @@ func confirmations(ctx context.Context, q querier, conversationID string, turn i
 	return collect(ctx, q, confirmationFields, confirmationsQuery, conversationID, turn)
 }
 
-// ConfirmProposal records that a person confirms a proposal of a turn. If somebody has confirmed it before, the error is
-// ErrConflict, and nothing changes.
-func (s *Store) ConfirmProposal(ctx context.Context, conversationID string, turn int, confirmation escalation.Confirmation) error {
+// ConfirmProposal records that a person confirms a proposal of a turn. If somebody has confirmed it before, the error
+// is ErrConflict, and nothing changes.
+func (s *Store) ConfirmProposal(
+	ctx context.Context, conversationID string, turn int, confirmation escalation.Confirmation,
+) error {
 	confirmation.Actor, confirmation.Result = storable(confirmation.Actor), storable(confirmation.Result)
 	query, args := insertInto("talk_confirmations", append(confirmationFields(&confirmation),
 		field{"conversation_id", &conversationID}, field{"turn", &turn}))
@@ -54,7 +56,9 @@ UPDATE talk_confirmations SET result = $1 WHERE conversation_id = $2 AND turn = 
 
 // SettleConfirmation records what became of a confirmed proposal. If the result is empty, because nothing was done, it
 // removes the confirmation.
-func (s *Store) SettleConfirmation(ctx context.Context, conversationID string, turn, proposal int, result string) error {
+func (s *Store) SettleConfirmation(
+	ctx context.Context, conversationID string, turn, proposal int, result string,
+) error {
 	query, args := settleConfirmationQuery, []any{storable(result), conversationID, turn, proposal}
 	if result == "" {
 		query, args = withdrawConfirmationQuery, args[1:]

@@ -39,7 +39,9 @@ const maxRecentSessions = 200
 
 // TalkFacts returns what a session of a conversation learns about the infrastructure. If cold is true, it includes what
 // only a new conversation learns.
-func (s *Store) TalkFacts(ctx context.Context, conversationID string, at time.Time, cold bool) (facts escalation.TalkFacts, err error) {
+func (s *Store) TalkFacts(
+	ctx context.Context, conversationID string, at time.Time, cold bool,
+) (facts escalation.TalkFacts, err error) {
 	defer s.count(OpTalk, &err)
 	const talk = string(escalation.PurposeTalk)
 	err = s.read(ctx, func(tx *sql.Tx) (err error) {
@@ -61,7 +63,8 @@ func (s *Store) TalkFacts(ctx context.Context, conversationID string, at time.Ti
 			return err
 		}
 		facts.Recent = lastOfChains(recent)
-		facts.Recalled, err = collect(ctx, tx, talkFields, recalledTurnsQuery, conversationID, escalation.MaxRecalledTurns)
+		facts.Recalled, err = collect(ctx, tx, talkFields, recalledTurnsQuery, conversationID,
+			escalation.MaxRecalledTurns)
 		slices.Reverse(facts.Recalled)
 		return err
 	})
@@ -92,7 +95,8 @@ SELECT COUNT(*) FROM sessions
 WHERE status = 'running' AND purpose = 'talk' AND chain_id <> $1 AND $2 = (
     SELECT actor FROM talk_turns WHERE conversation_id = sessions.chain_id AND talk_turns.ended_at IS NULL ORDER BY turn LIMIT 1)`
 
-// talksOf counts the running sessions of other conversations that answer the person who has sent the message of a request.
+// talksOf counts the running sessions of other conversations that answer the person who has sent the message of a
+// request.
 func talksOf(ctx context.Context, q querier, request escalation.AdmissionRequest) (count int, err error) {
 	err = q.QueryRowContext(ctx, talksOfQuery, request.ChainID, storable(request.Actor)).Scan(&count)
 	return count, err

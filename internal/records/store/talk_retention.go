@@ -16,8 +16,9 @@ type OldTalkSession struct {
 	SessionID string
 }
 
-// OldTalkSessions returns the sessions of conversations that ended before a time, by their start, at most 100. To read the next 100
-// sessions, pass the last one of the previous result as the argument after. Sessions that ended without a turn are included.
+// OldTalkSessions returns the sessions of conversations that ended before a time, by their start, at most 100. To read
+// the next 100 sessions, pass the last one of the previous result as the argument after. Sessions that ended without a
+// turn are included.
 func (s *Store) OldTalkSessions(ctx context.Context, before time.Time, after OldTalkSession) ([]OldTalkSession, error) {
 	fields := func(o *OldTalkSession) []field {
 		return []field{{"started_at", millis{&o.StartedAt}}, {"id", &o.ID}, {"session_id", &o.SessionID}}
@@ -42,7 +43,8 @@ WHERE started_at >= $3 AND started_at < $1 AND ended_at < $1 AND purpose = $2
 const orphanQuery = `
 UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id IN (SELECT id FROM sessions WHERE session_id = $1)`
 
-// RemoveTalkSession removes the record of an ended session of a conversation. What it has cost stays in the sums of all sessions.
+// RemoveTalkSession removes the record of an ended session of a conversation. What it has cost stays in the sums of all
+// sessions.
 func (s *Store) RemoveTalkSession(ctx context.Context, sessionID string) error {
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, orphanQuery, sessionID); err != nil {

@@ -358,8 +358,8 @@ func testTalkRetention(t *testing.T, database backend) {
 	require.Equal(t, 3, addMessage(t, s, "m-3"))
 }
 
-// testTalkBesideChains checks that sessions of conversations do not touch what concerns chains: incidents, locks and the
-// limit of escalations. Only the day's budget counts them.
+// testTalkBesideChains checks that sessions of conversations do not touch what concerns chains: incidents, locks and
+// the limit of escalations. Only the day's budget counts them.
 func testTalkBesideChains(t *testing.T, database backend) {
 	s := database(t)()
 	policy := lenient()

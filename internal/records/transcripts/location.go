@@ -25,7 +25,8 @@ type lister func(ctx context.Context, prefix string) ([]string, error)
 func openBucket(ctx context.Context, location *url.URL) (*blob.Bucket, lister, error) {
 	if location.Scheme != fileblob.Scheme {
 		if !blob.DefaultURLMux().ValidBucketScheme(location.Scheme) {
-			return nil, nil, fmt.Errorf("this program was built without a driver for %s: build it with `make build`", location.Scheme)
+			return nil, nil, fmt.Errorf("this program was built without a driver for %s: build it with `make build`",
+				location.Scheme)
 		}
 		bucket, err := blob.OpenBucket(ctx, location.String())
 		return bucket, bucketLister(bucket), err

@@ -18,8 +18,8 @@ const (
 	headerMagic = 0x184D2A5C
 	// maxHeader limits the header, in bytes. A valid header is much smaller.
 	maxHeader = 4 << 10
-	// maxWindow limits the memory for decompression, in bytes, and packWindow that for compression. The zstd program unpacks windows of
-	// 8 MB without an option.
+	// maxWindow limits the memory for decompression, in bytes, and packWindow that for compression. The zstd program
+	// unpacks windows of 8 MB without an option.
 	maxWindow  = 64 << 20
 	packWindow = 8 << 20
 )
@@ -61,15 +61,16 @@ func encode(w io.Writer, h header, content io.Reader) error {
 	return packer.Close()
 }
 
-// newPacker returns a compressor for content of the given size. It uses one goroutine and little memory, because agents run at the same
-// time. The reply of a turn waits for the last save. So the window is no larger than the content, and the level is the fastest: it is
-// twice as fast for short conversations, and makes 9 % more of 3 MB of source code.
+// newPacker returns a compressor for content of the given size. It uses one goroutine and little memory, because agents
+// run at the same time. The reply of a turn waits for the last save. So the window is no larger than the content, and
+// the level is the fastest: it is twice as fast for short conversations, and makes 9 % more of 3 MB of source code.
 func newPacker(w io.Writer, size int64) (*zstd.Encoder, error) {
 	window := zstd.MinWindowSize
 	for int64(window) < size && window < packWindow {
 		window *= 2
 	}
-	return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(window),
+	return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
+		zstd.WithWindowSize(window),
 		zstd.WithEncoderLevel(zstd.SpeedFastest))
 }
 

@@ -39,7 +39,8 @@ func (c *Copy) saveExtent(ctx context.Context, local extent) (bool, error) {
 	case local.Lines == 0 || local == c.base:
 		return false, nil
 	case local.Lines < c.base.Lines: // indicates a broken disk, not a newer conversation
-		return false, fmt.Errorf("the local file has shrunk from %d lines to %d; the archived copy is kept", c.base.Lines, local.Lines)
+		return false, fmt.Errorf("the local file has shrunk from %d lines to %d; the archived copy is kept",
+			c.base.Lines, local.Lines)
 	}
 	latest, archived, err := c.latest(ctx)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package browsertest drives a real Chromium in tests. All tests of a package share one browser, and each tab has cookies of
-// its own.
+// Package browsertest drives a real Chromium in tests. All tests of a package share one browser, and each tab has
+// cookies of its own.
 package browsertest
 
 import (
@@ -44,7 +44,8 @@ func Run(m *testing.M) int {
 
 // start starts a browser, and returns its context.
 func start() (context.Context, error) {
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU,
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
+		chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
 	allocated, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	started, stopBrowser := chromedp.NewContext(allocated)
@@ -123,7 +124,8 @@ func (tab *Tab) Until(expression string) {
 			return
 		}
 		if time.Since(began) > patience {
-			require.Failf(tab.t, "the page does not become as wanted", "%s\n%s", expression, Eval[string](tab, "document.body.innerText"))
+			require.Failf(tab.t, "the page does not become as wanted", "%s\n%s", expression,
+				Eval[string](tab, "document.body.innerText"))
 		}
 	}
 }
@@ -146,7 +148,9 @@ func (tab *Tab) Leave(selector string) {
 // Look emulates a colour scheme, light or dark, and a width in pixels.
 func (tab *Tab) Look(scheme string, width int64) {
 	tab.t.Helper()
-	tab.Do(chromedp.EmulateViewport(width, 800), func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+	tab.Do(chromedp.EmulateViewport(width, 800), func(ctx context.Context, target *chromedp.Target) (chromedp.Void,
+		error,
+	) {
 		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 		})
@@ -158,7 +162,8 @@ func (tab *Tab) Look(scheme string, width int64) {
 func (tab *Tab) WithoutScripts() {
 	tab.t.Helper()
 	tab.Do(func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
-		_, err := cdp.Call(ctx, target, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+		_, err := cdp.Call(ctx, target, emulation.SetScriptExecutionDisabled,
+			emulation.SetScriptExecutionDisabledParams{Value: true})
 		return chromedp.Void{}, err
 	})
 }
@@ -173,7 +178,9 @@ func (tab *Tab) Picture() []byte {
 func (tab *Tab) Small(height int64) (picture []byte) {
 	tab.t.Helper()
 	width := Eval[int64](tab, "innerWidth")
-	tab.Do(chromedp.EmulateViewport(width, height), func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+	tab.Do(chromedp.EmulateViewport(width, height), func(ctx context.Context, target *chromedp.Target) (chromedp.Void,
+		error,
+	) {
 		taken, err := cdp.Call(ctx, target, page.CaptureScreenshot, page.CaptureScreenshotParams{
 			Format: page.CaptureScreenshotFormatWebp, Quality: new(int64(80)),
 		})

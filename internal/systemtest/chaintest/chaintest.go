@@ -48,8 +48,8 @@ func Conversation(number byte) string { return uuid.UUID{15: number}.String() }
 // Observed returns an ended session of tier 1.
 func Observed() escalation.Session {
 	return escalation.Session{
-		ID: 1, SessionID: Conversation(1), Tier: escalation.TierObserve, Model: "haiku", Continuity: escalation.ContinuityFresh,
-		StartedAt: Noon.Add(-3 * time.Hour),
+		ID: 1, SessionID: Conversation(1), Tier: escalation.TierObserve, Model: "haiku",
+		Continuity: escalation.ContinuityFresh, StartedAt: Noon.Add(-3 * time.Hour),
 		Report: escalation.Report{
 			Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.03}, DurationMS: 45_000,
 			Verdict: &escalation.Verdict{Status: escalation.VerdictEscalate},
@@ -70,7 +70,8 @@ func Repairing() escalation.Session {
 func Interrupted() escalation.Session {
 	session := Repairing()
 	session.Report = escalation.Report{
-		Status: escalation.SessionTimedOut, Cost: escalation.Cost{CostUSD: 0.5}, DurationMS: 300_000, Error: "it ran for more than 5m0s",
+		Status: escalation.SessionTimedOut, Cost: escalation.Cost{CostUSD: 0.5}, DurationMS: 300_000,
+		Error: "it ran for more than 5m0s",
 	}
 	return session
 }
@@ -87,7 +88,10 @@ func OpenedGate() escalation.Gate {
 		},
 		Cost:     escalation.Cost{CostUSD: 0.53},
 		OpenedAt: Noon.Add(-125 * time.Minute), ExpiresAt: Noon.Add(70 * time.Hour), OnTimeout: escalation.GateAbort,
-		Options: []escalation.GateAction{escalation.GateContinue, escalation.GateFix, escalation.GateOverride, escalation.GateAbort},
+		Options: []escalation.GateAction{
+			escalation.GateContinue, escalation.GateFix, escalation.GateOverride,
+			escalation.GateAbort,
+		},
 		Continuation: &escalation.Continuation{
 			SessionID: Conversation(2), Tier: escalation.TierSafeRepair, Status: escalation.SessionTimedOut,
 		},
@@ -111,7 +115,10 @@ func Waiting(gate escalation.Gate) escalation.Chain {
 		StartedAt: Noon.Add(-3 * time.Hour), CostUSD: 0.53,
 		Sessions: []escalation.Session{Observed(), Interrupted()},
 		Gates:    []escalation.Gate{gate},
-		Events:   []escalation.Event{{Key: "1", At: Noon.Add(-3 * time.Hour), Message: "chain started (manual), highest tier 3"}},
+		Events: []escalation.Event{{
+			Key: "1", At: Noon.Add(-3 * time.Hour),
+			Message: "chain started (manual), highest tier 3",
+		}},
 	}
 }
 
@@ -147,8 +154,9 @@ func Pausing() escalation.Chain {
 // Objected returns a review of a change that is not approved. A finding comes from a hostile agent.
 func Objected() escalation.Review {
 	return escalation.Review{
-		AuthorID: Conversation(2), ReviewerID: Conversation(3), Branch: "claudeops/chain-42", Base: "b0", Commit: "c1", Files: 1, Lines: 2,
-		Checks: "passed", Status: "not_ready", Rule: "limit", Reason: "findings block: P1 wrong-port (compose.yaml:4, auto_fix)",
+		AuthorID: Conversation(2), ReviewerID: Conversation(3), Branch: "claudeops/chain-42", Base: "b0", Commit: "c1",
+		Files: 1, Lines: 2, Checks: "passed", Status: "not_ready", Rule: "limit",
+		Reason:   "findings block: P1 wrong-port (compose.yaml:4, auto_fix)",
 		Findings: []string{"P1 wrong-port (compose.yaml:4, auto_fix): \x1b]0;owned\x07\x1b[2J<b>take</b> over"},
 	}
 }
@@ -170,12 +178,14 @@ const HostileFailure = "the API call failed: Connection refused\x1b]0;owned\x07\
 
 // Climbed returns a chain that has run all tiers. In Tier 2, resuming failed, and a new session started from a handoff.
 func Climbed() escalation.Chain {
-	session := func(id, parent int64, tier escalation.Tier, model string, cost float64, took time.Duration) escalation.Session {
+	session := func(id, parent int64, tier escalation.Tier, model string, cost float64,
+		took time.Duration,
+	) escalation.Session {
 		return escalation.Session{
 			ID: id, ParentID: parent, Tier: tier, Model: model, Continuity: escalation.ContinuityResume,
 			Report: escalation.Report{
-				Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: cost}, DurationMS: took.Milliseconds(),
-				Verdict: &escalation.Verdict{Status: escalation.VerdictEscalate},
+				Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: cost},
+				DurationMS: took.Milliseconds(), Verdict: &escalation.Verdict{Status: escalation.VerdictEscalate},
 			},
 		}
 	}
@@ -205,7 +215,8 @@ func Bash(sessionID string, minute int, command, reason string) escalation.CallD
 		panic(err)
 	}
 	return escalation.CallDecision{
-		ChainID: "chain-42", SessionID: sessionID, Call: fmt.Sprint("call ", minute), Tier: escalation.TierObserve, Tool: "Bash",
-		At: Noon.Add(time.Duration(minute) * time.Minute), Input: string(input), Allowed: reason == "", Reason: reason,
+		ChainID: "chain-42", SessionID: sessionID, Call: fmt.Sprint("call ", minute), Tier: escalation.TierObserve,
+		Tool: "Bash", At: Noon.Add(time.Duration(minute) * time.Minute), Input: string(input), Allowed: reason == "",
+		Reason: reason,
 	}
 }

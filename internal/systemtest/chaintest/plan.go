@@ -7,9 +7,9 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Planned returns a chain that carries out a plan. Its first phase is approved. The second one waits at a gate, because a finding of
-// its reviewer needs a person: the author's correction is next, so the reviewer's session cannot be continued. A title comes from a
-// hostile author.
+// Planned returns a chain that carries out a plan. Its first phase is approved. The second one waits at a gate, because
+// a finding of its reviewer needs a person: the author's correction is next, so the reviewer's session cannot be
+// continued. A title comes from a hostile author.
 func Planned() escalation.Chain {
 	const wrongPort = "P1 wrong-port (compose.yaml:4, auto_fix): 8433 is not 8443"
 	const openDoor = "P1 open-door (firewall.rules:7, human_required): the rule lets everybody in"
@@ -55,23 +55,26 @@ func Planned() escalation.Chain {
 	chain.Reviews[1].Approved, chain.Reviews[1].Commit = true, plannedCommit
 	chain.Reviews[2].Findings = []string{openDoor}
 	chain.Gates = []escalation.Gate{plannedGate(chain, &escalation.LoopGate{
-		Role: "author", Resume: "auto_fix", NoContinuation: "the next step is auto_fix, and the last session was that of the reviewer",
+		Role: "author", Resume: "auto_fix",
+		NoContinuation: "the next step is auto_fix, and the last session was that of the reviewer",
 	})}
 	chain.Reason = chain.Gates[0].Reason
 	return chain
 }
 
-// Resumable returns the chain of Planned, whose second phase waits because its author has timed out. The gate offers to continue
-// the author's session.
+// Resumable returns the chain of Planned, whose second phase waits because its author has timed out. The gate offers to
+// continue the author's session.
 func Resumable() escalation.Chain {
 	chain := Planned()
 	chain.Sessions, chain.Reviews = chain.Sessions[:5], chain.Reviews[:2]
 	author := &chain.Sessions[4]
-	author.Status, author.Error, author.CostUSD, author.Verdict = escalation.SessionTimedOut, "it ran for more than 5m0s", 0.5, nil
+	author.Status, author.Error, author.CostUSD, author.Verdict = escalation.SessionTimedOut,
+		"it ran for more than 5m0s", 0.5, nil
 	phase := chain.Plan.Current()
 	phase.Reviews, phase.Found, phase.ReviewCostUSD, phase.Checks, phase.Verdict = 0, 0, 0, "", ""
 	chain.Reviews = append(chain.Reviews, escalation.Review{
-		AuthorID: author.SessionID, Phase: "2", Rule: "author", Reason: "the author's session ended timed_out: it ran for more than 5m0s",
+		AuthorID: author.SessionID, Phase: "2", Rule: "author",
+		Reason: "the author's session ended timed_out: it ran for more than 5m0s",
 	})
 	chain.Gates = []escalation.Gate{plannedGate(chain, &escalation.LoopGate{
 		Role: "author", Resume: "execute", Continuation: &escalation.Continuation{
@@ -82,27 +85,32 @@ func Resumable() escalation.Chain {
 	return chain
 }
 
-// plannedGate returns the gate that opens after the latest review of a chain of Planned. Its options are those that a workflow offers.
+// plannedGate returns the gate that opens after the latest review of a chain of Planned. Its options are those that a
+// workflow offers.
 func plannedGate(chain escalation.Chain, loop *escalation.LoopGate) escalation.Gate {
 	var tried []string
 	for i := range chain.Sessions {
 		one := &chain.Sessions[i]
-		tried = append(tried, fmt.Sprintf("%s, phase %s (%s): %s, $%.2f", one.Purpose, one.Phase, one.Model, one.Status, one.CostUSD))
+		tried = append(tried, fmt.Sprintf("%s, phase %s (%s): %s, $%.2f", one.Purpose, one.Phase, one.Model,
+			one.Status, one.CostUSD))
 	}
 	policy := escalation.Policy{Gate: escalation.GatePolicy{Timeout: escalation.Duration(72 * time.Hour)}}
 	return escalation.NewGate(policy, escalation.GateInput{
-		Number: 1, At: Noon.Add(-125 * time.Minute), Decision: escalation.DecideReview(chain.Reviews[len(chain.Reviews)-1].Reason),
-		Tier: escalation.TierSafeRepair, Last: chain.Last(), Loop: loop, SpentUSD: chain.CostUSD, Tried: tried,
-		Phase: chain.Plan.Phase, Plan: chain.Plan.File,
+		Number: 1, At: Noon.Add(-125 * time.Minute),
+		Decision: escalation.DecideReview(chain.Reviews[len(chain.Reviews)-1].Reason), Tier: escalation.TierSafeRepair,
+		Last: chain.Last(), Loop: loop, SpentUSD: chain.CostUSD, Tried: tried, Phase: chain.Plan.Phase,
+		Plan: chain.Plan.File,
 	})
 }
 
-// plannedReview returns a review of the chain of Planned. Its number is that of the reviewer's session, after the author's.
+// plannedReview returns a review of the chain of Planned. Its number is that of the reviewer's session, after the
+// author's.
 func plannedReview(number byte, phase, status, rule, reason string) escalation.Review {
 	return escalation.Review{
-		AuthorID: Conversation(number - 1), ReviewerID: Conversation(number), Phase: phase, Branch: "claudeops/plan-run-ports",
-		Base: "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567", Commit: fmt.Sprintf("c%d", number), Files: 1, Lines: 3,
-		Checks: "passed", Status: status, Rule: rule, Reason: reason,
+		AuthorID: Conversation(number - 1), ReviewerID: Conversation(number), Phase: phase,
+		Branch: "claudeops/plan-run-ports", Base: "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567",
+		Commit: fmt.Sprintf("c%d", number), Files: 1, Lines: 3, Checks: "passed", Status: status, Rule: rule,
+		Reason: reason,
 	}
 }
 
@@ -113,13 +121,16 @@ const plannedCommit = "3f2a9c1d5e6f708192a3b4c5d6e7f80912345678"
 var plannedAt = Noon.Add(-3 * time.Hour)
 
 // planned returns a session of the chain of Planned.
-func planned(number byte, purpose escalation.Purpose, phase string, costUSD float64, status escalation.VerdictStatus) escalation.Session {
+func planned(
+	number byte, purpose escalation.Purpose, phase string, costUSD float64, status escalation.VerdictStatus,
+) escalation.Session {
 	session := escalation.Session{
-		ID: int64(number), SessionID: Conversation(number), ChainID: "plan-run-ports", Tier: escalation.TierSafeRepair, Model: "sonnet",
-		Trigger: escalation.TriggerPlan, Continuity: escalation.ContinuityFresh, Purpose: purpose, Phase: phase,
-		StartedAt: plannedAt.Add(time.Duration(number) * 10 * time.Minute),
+		ID: int64(number), SessionID: Conversation(number), ChainID: "plan-run-ports", Tier: escalation.TierSafeRepair,
+		Model: "sonnet", Trigger: escalation.TriggerPlan, Continuity: escalation.ContinuityFresh, Purpose: purpose,
+		Phase: phase, StartedAt: plannedAt.Add(time.Duration(number) * 10 * time.Minute),
 		Report: escalation.Report{
-			Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: costUSD}, DurationMS: 300_000, Attempts: 1,
+			Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: costUSD}, DurationMS: 300_000,
+			Attempts: 1,
 		},
 	}
 	session.EndedAt = session.StartedAt.Add(5 * time.Minute)
@@ -139,13 +150,15 @@ func Amended() escalation.Chain {
 		chain.Sessions[i].Phase, chain.Reviews[i].Phase = escalation.PlanItself, escalation.PlanItself
 	}
 	phase := chain.Plan.Phases[0]
-	phase.Number, phase.Title, phase.Turns, phase.Reviews, phase.CostUSD, phase.ReviewCostUSD = escalation.PlanItself, "", 1, 1, 0.5, 0.11
+	phase.Number, phase.Title, phase.Turns, phase.Reviews, phase.CostUSD, phase.ReviewCostUSD = escalation.PlanItself,
+		"", 1, 1, 0.5, 0.11
 	phase.CostPerFixUSD = 0.11 / 3
 	phase.Checks = "" // those of a plan do not run
 	plan := chain.Plan
 	plan.Task, plan.Phase, plan.State, plan.Phases = escalation.PlanReviewed, "", "", []escalation.PlanPhase{phase}
 	plan.Branch, plan.Pushed = "claudeops/plan-review-ports", "https://git.example.org/infra"
 	plan.PullRequest = plan.Pushed + "/pulls/7"
-	chain.Outcome, chain.Reason, chain.EndedAt = escalation.OutcomeApproved, "the reviewer approves the plan", Noon.Add(-2*time.Hour)
+	chain.Outcome, chain.Reason, chain.EndedAt = escalation.OutcomeApproved, "the reviewer approves the plan",
+		Noon.Add(-2*time.Hour)
 	return chain
 }

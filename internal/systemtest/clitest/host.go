@@ -8,7 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/desk/discover"
 )
 
-// Host is a machine for init to look at, with programs that print what is given for the beginning of their command lines.
+// Host is a machine for init to look at, with programs that print what is given for the beginning of their command
+// lines.
 type Host struct {
 	UID      int
 	Files    fstest.MapFS

@@ -32,7 +32,10 @@ func (r Records) Ran(chainID string, tier escalation.Tier, at time.Time, verdict
 	_, err := r.Store.OpenSession(r.T.Context(), session, escalation.AdmissionRequest{Services: verdict.Services},
 		escalation.Policy{Tiers: make([]escalation.TierPolicy, 3)})
 	require.NoError(r.T, err)
-	report := escalation.Report{Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.25}, Attempts: 1, Verdict: &verdict}
+	report := escalation.Report{
+		Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.25}, Attempts: 1,
+		Verdict: &verdict,
+	}
 	require.NoError(r.T, r.Store.CloseSession(r.T.Context(), session.SessionID, report, at))
 }
 
@@ -60,13 +63,14 @@ func Finds(
 	return verdict
 }
 
-// RecordIncidents writes four incidents: 1 waits at the gate of its second chain, 2 is open and critical, 3 was repaired, 4 is
-// being repaired. Texts of agents contain secrets and escapes.
+// RecordIncidents writes four incidents: 1 waits at the gate of its second chain, 2 is open and critical, 3 was
+// repaired, 4 is being repaired. Texts of agents contain secrets and escapes.
 func RecordIncidents(t *testing.T, environ []string) {
 	t.Helper()
 	r := Records{t, OpenRecords(t, environ)}
 	ago := func(hours int) time.Time { return chaintest.Noon.Add(-time.Duration(hours) * time.Hour) }
-	down := Finds(escalation.VerdictEscalate, "down", escalation.SeverityWarning, "it answers 502 \x1b]0;owned\x07\nagain", "jellyfin")
+	down := Finds(escalation.VerdictEscalate, "down", escalation.SeverityWarning,
+		"it answers 502 \x1b]0;owned\x07\nagain", "jellyfin")
 	r.Ran("chain-first", 1, ago(76), down)
 	resolved := Finds(escalation.VerdictResolved, "", "", "it plays again", "jellyfin")
 	resolved.Remediation = "restarted it with " + Secrets[1]
@@ -77,16 +81,18 @@ func RecordIncidents(t *testing.T, environ []string) {
 	failed.Remediation = "restarted it twice\x1b[2J"
 	r.Ran("chain-second", 2, ago(4), failed)
 	r.Does("chain-second", escalation.ChainProgress{
-		Status: escalation.ChainWaiting, Rule: escalation.RuleVerdict, Reason: "tier 2 asks for a person \x1b[31m", At: ago(4),
-		Until: chaintest.Noon.Add(68 * time.Hour),
+		Status: escalation.ChainWaiting, Rule: escalation.RuleVerdict, Reason: "tier 2 asks for a person \x1b[31m",
+		At: ago(4), Until: chaintest.Noon.Add(68 * time.Hour),
 	})
 	r.Ran("chain-disk", 1, ago(3),
-		Finds(escalation.VerdictEscalate, "disk_full", escalation.SeverityCritical, "the disk is full "+Secrets[1], "The NAS"))
+		Finds(escalation.VerdictEscalate, "disk_full", escalation.SeverityCritical, "the disk is full "+Secrets[1],
+			"The NAS"))
 	r.Ended("chain-disk", escalation.OutcomeAborted, ago(3))
 	r.Ran("chain-web", 1, ago(2), Finds(escalation.VerdictEscalate, "", escalation.SeverityInfo, "slow", "web"))
 	r.Ran("chain-web", 2, ago(1), Finds(escalation.VerdictResolved, "", "", "fast again", "web"))
 	r.Ended("chain-web", escalation.OutcomeResolved, ago(1))
-	r.Ran("chain-mail", 1, ago(1), Finds(escalation.VerdictEscalate, "queue", escalation.SeverityWarning, "mail waits", "mail"))
+	r.Ran("chain-mail", 1, ago(1), Finds(escalation.VerdictEscalate, "queue", escalation.SeverityWarning, "mail waits",
+		"mail"))
 	r.Does("chain-mail", escalation.ChainProgress{Status: escalation.ChainRepairing, At: ago(1)})
 }
 

@@ -36,13 +36,17 @@ func (s Starter) OnScreen(t *testing.T, environ []string, columns, rows uint16, 
 	keys, tty, err := pty.Open()
 	require.NoError(t, err)
 	require.NoError(t, pty.Setsize(tty, &pty.Winsize{Cols: columns, Rows: rows}))
-	shown := &Screen{t: t, keys: keys, done: make(chan program.ExitCode, 1), emulator: vt.NewEmulator(int(columns), int(rows))}
+	shown := &Screen{
+		t: t, keys: keys, done: make(chan program.ExitCode, 1),
+		emulator: vt.NewEmulator(int(columns), int(rows)),
+	}
 	var copying sync.WaitGroup
 	copying.Go(func() { _, _ = io.Copy(shown, keys) })
 	copying.Go(func() { _, _ = io.Copy(keys, shown.emulator) }) // answers queries of the program to the terminal
 	go func() {
 		shown.done <- s.Execute(t.Context(), s.console(program.Process{
-			Args: args, Environ: slices.Concat(environ, []string{"TERM=xterm-256color"}), Stdin: tty, Stdout: tty, Stderr: tty,
+			Args: args, Environ: slices.Concat(environ, []string{"TERM=xterm-256color"}), Stdin: tty, Stdout: tty,
+			Stderr: tty,
 		}))
 		_ = tty.Close()
 	}()
@@ -132,7 +136,8 @@ func (s *Screen) Settle() {
 	}
 }
 
-// Ends waits until the program has ended, and returns its exit code. On a busy machine it may take long while the screen changes.
+// Ends waits until the program has ended, and returns its exit code. On a busy machine it may take long while the
+// screen changes.
 func (s *Screen) Ends() program.ExitCode {
 	s.t.Helper()
 	last, since, began := s.Text(), time.Now(), time.Now()

@@ -1,4 +1,5 @@
-// Package forgetest is a stand-in for GitHub and GitLab behind the programs gh and glab. It keeps pull requests in a file.
+// Package forgetest is a stand-in for GitHub and GitLab behind the programs gh and glab. It keeps pull requests in a
+// file.
 package forgetest
 
 import (
@@ -75,7 +76,8 @@ func Install(t testing.TB, programs ...string) Forge {
 	require.NoError(t, err)
 	f := Forge{Bin: t.TempDir(), dir: t.TempDir()}
 	for _, program := range programs {
-		script := fmt.Sprintf("#!/bin/sh\n%[1]s='%[2]s' %[1]s_NAME=%[3]s exec '%[4]s' \"$@\"\n", variable, f.dir, program, self)
+		script := fmt.Sprintf("#!/bin/sh\n%[1]s='%[2]s' %[1]s_NAME=%[3]s exec '%[4]s' \"$@\"\n", variable, f.dir,
+			program, self)
 		require.NoError(t, process.WriteProgram(filepath.Join(f.Bin, program), []byte(script)))
 	}
 	f.write(t, state{Hosts: []string{"github.com", "gitlab.com"}})
@@ -198,7 +200,10 @@ func (s *state) add(one *PullRequest) {
 
 // open returns the open pull request of a branch of the repository itself; nil if there is none.
 func (s *state) open(branch string) *PullRequest {
-	at := slices.IndexFunc(s.PullRequests, func(one PullRequest) bool { return one.Branch == branch && !one.Closed && !one.Fork })
+	at := slices.IndexFunc(s.PullRequests, func(one PullRequest) bool {
+		return one.Branch == branch && !one.Closed &&
+			!one.Fork
+	})
 	if at < 0 {
 		return nil
 	}

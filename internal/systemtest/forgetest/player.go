@@ -86,8 +86,8 @@ func (p *player) address(host string, number int) string {
 	return fmt.Sprintf("https://%s/acme/infra/pull/%d", host, number)
 }
 
-// api answers one request as "gh api" and "glab api" do: the answer of the forge is on the standard output, also if the request
-// has failed, and the error with its status on the standard error.
+// api answers one request as "gh api" and "glab api" do: the answer of the forge is on the standard output, also if the
+// request has failed, and the error with its status on the standard error.
 func (p *player) api() int {
 	args := p.call.Args
 	host, method, endpoint := option(args, "--hostname"), option(args, "--method"), args[len(args)-1]
@@ -201,11 +201,15 @@ func (p *player) update(r request, of *PullRequest) (answer any, status int, mes
 }
 
 func (p *player) propose(r request) (answer any, status int, message string) {
-	one := PullRequest{Branch: r.fields["head"], Base: r.fields["base"], Title: r.fields["title"], Body: r.fields["body"]}
+	one := PullRequest{
+		Branch: r.fields["head"], Base: r.fields["base"], Title: r.fields["title"],
+		Body: r.fields["body"],
+	}
 	exists, already := http.StatusUnprocessableEntity, "Validation Failed"
 	if p.gitlab() {
 		one = PullRequest{
-			Branch: r.fields["source_branch"], Base: r.fields["target_branch"], Title: r.fields["title"], Body: r.fields["description"],
+			Branch: r.fields["source_branch"], Base: r.fields["target_branch"], Title: r.fields["title"],
+			Body: r.fields["description"],
 		}
 		exists, already = http.StatusConflict, "Another open merge request already exists for this source branch"
 	}
@@ -244,7 +248,7 @@ func (p *player) shown(host string, one PullRequest) map[string]any {
 		source = 8
 	}
 	return map[string]any{
-		"iid": one.Number, "id": 1000 + one.Number, "web_url": address, "source_project_id": source, "target_project_id": 7,
-		"title": one.Title, "description": one.Body,
+		"iid": one.Number, "id": 1000 + one.Number, "web_url": address, "source_project_id": source,
+		"target_project_id": 7, "title": one.Title, "description": one.Body,
 	}
 }

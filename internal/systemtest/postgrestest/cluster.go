@@ -43,8 +43,8 @@ type Cluster struct {
 	ended    chan struct{}
 }
 
-// keeper is the script that runs the server. The script reads commands from its standard input. The input ends when the test
-// process ends, even by SIGKILL. Then the script stops the server and removes the directory.
+// keeper is the script that runs the server. The script reads commands from its standard input. The input ends when the
+// test process ends, even by SIGKILL. Then the script stops the server and removes the directory.
 const keeper = `
 trap '' HUP INT TERM
 bin=$1 dir=$2; shift 2
@@ -61,8 +61,8 @@ end
 rm -rf "$dir"
 `
 
-// settings holds server options that make a cluster fast. They turn off the syncs to disk, because nobody needs the data after
-// a crash of the machine.
+// settings holds server options that make a cluster fast. They turn off the syncs to disk, because nobody needs the
+// data after a crash of the machine.
 var settings = []string{
 	"-c", "listen_addresses=", "-c", "fsync=off", "-c", "full_page_writes=off",
 	"-c", "max_connections=300", "-c", "shared_buffers=32MB", "-c", "autovacuum=off",
@@ -91,8 +91,8 @@ func (c *Cluster) end(t testing.TB) {
 	<-c.ended
 }
 
-// StartStandby starts a standby server that replicates the cluster. The SQL function pg_promote makes the standby a primary
-// server.
+// StartStandby starts a standby server that replicates the cluster. The SQL function pg_promote makes the standby a
+// primary server.
 func (c *Cluster) StartStandby(t testing.TB) *Cluster {
 	t.Helper()
 	standby, err := startAs(Options{}, func(bin, dir string) []string {
@@ -106,8 +106,8 @@ func (c *Cluster) StartStandby(t testing.TB) *Cluster {
 	return standby
 }
 
-// URL returns the URL of a database. If the argument others names further clusters, the URL contains all of them. The driver
-// then connects to the first cluster that accepts writes.
+// URL returns the URL of a database. If the argument others names further clusters, the URL contains all of them. The
+// driver then connects to the first cluster that accepts writes.
 func (c *Cluster) URL(database string, others ...*Cluster) string {
 	address := url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database}
 	values := url.Values{"host": {c.dir}}
@@ -140,7 +140,8 @@ func (c *Cluster) Socket() string { return filepath.Join(c.dir, ".s.PGSQL."+c.po
 func (c *Cluster) Crash(t testing.TB) {
 	t.Helper()
 	c.command(t, "stop")
-	require.Eventually(t, func() bool { _, err := os.Stat(c.Socket()); return os.IsNotExist(err) }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := os.Stat(c.Socket()); return os.IsNotExist(err) }, patience,
+		10*time.Millisecond)
 }
 
 // Restart starts the server after Crash.
@@ -244,8 +245,8 @@ func (c *Cluster) begin(bin string, account *syscall.Credential, options Options
 	return nil
 }
 
-// confine lets a command run in the cluster's directory. If this process is root's, the command runs as another user, because
-// PostgreSQL refuses to run as root.
+// confine lets a command run in the cluster's directory. If this process is root's, the command runs as another user,
+// because PostgreSQL refuses to run as root.
 func (c *Cluster) confine(command *exec.Cmd, account *syscall.Credential) {
 	command.Dir, command.Env = c.dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.dir, "LC_ALL=C"}
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: account}
@@ -259,8 +260,8 @@ func give(path string, account *syscall.Credential) error {
 	return os.Chown(path, int(account.Uid), int(account.Gid))
 }
 
-// freeAddress returns a free TCP address. On Linux its host is one that no other process uses, so the port stays free until the server
-// listens there.
+// freeAddress returns a free TCP address. On Linux its host is one that no other process uses, so the port stays free
+// until the server listens there.
 func freeAddress() (netip.AddrPort, error) {
 	ctx, pid := context.Background(), os.Getpid()
 	own := fmt.Sprintf("127.%d.%d.%d:0", 64+pid>>16&63, pid>>8&255, pid&255)
@@ -297,8 +298,8 @@ func (c *Cluster) wait() error {
 	}
 }
 
-// binaries returns the directory with the programs of PostgreSQL. If initdb is not on PATH, and several versions are installed,
-// it returns the directory of the newest.
+// binaries returns the directory with the programs of PostgreSQL. If initdb is not on PATH, and several versions are
+// installed, it returns the directory of the newest.
 func binaries() (string, error) {
 	if found, err := exec.LookPath("initdb"); err == nil {
 		if found, err = filepath.EvalSymlinks(found); err == nil {
@@ -314,7 +315,8 @@ func binaries() (string, error) {
 		found = append(found, matches...)
 	}
 	if len(found) == 0 {
-		return "", fmt.Errorf("no initdb on PATH or in /usr/lib/postgresql: install the package postgresql, or set %s", URLVariable)
+		return "", fmt.Errorf("no initdb on PATH or in /usr/lib/postgresql: install the package postgresql, or set %s",
+			URLVariable)
 	}
 	newest := slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) })
 	return filepath.Dir(newest), nil
@@ -327,8 +329,8 @@ func version(path string) int {
 	return number
 }
 
-// owner returns the account that runs the cluster; nil for the account of this process. If this process runs as root, owner
-// returns the account of another user.
+// owner returns the account that runs the cluster; nil for the account of this process. If this process runs as root,
+// owner returns the account of another user.
 func owner() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil //nolint:nilnil // nil is an account

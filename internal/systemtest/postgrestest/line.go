@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Line is a TCP proxy between a client and a database server. A test can interrupt the connections that pass through it.
+// Line is a TCP proxy between a client and a database server. A test can interrupt the connections that pass through
+// it.
 type Line struct {
 	listener net.Listener
 	// database is the URL of the database behind the line.
@@ -49,7 +50,8 @@ func (l *Line) URL() string {
 	return through.String()
 }
 
-// Redirect lets new connections lead to another server, and closes those that are open, as when a name moves to another host.
+// Redirect lets new connections lead to another server, and closes those that are open, as when a name moves to another
+// host.
 func (l *Line) Redirect(t testing.TB, database string) {
 	t.Helper()
 	parsed, err := url.Parse(database)
@@ -72,8 +74,8 @@ func (l *Line) Cut() {
 	clear(l.ends)
 }
 
-// Silence keeps all connections open, but drops their bytes until a call of Mend. Mend closes these connections, because the
-// dropped bytes are lost.
+// Silence keeps all connections open, but drops their bytes until a call of Mend. Mend closes these connections,
+// because the dropped bytes are lost.
 func (l *Line) Silence() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,8 +121,8 @@ func (l *Line) dial() (net.Conn, error) {
 	return new(net.Dialer).DialContext(context.Background(), "tcp", l.database.Host)
 }
 
-// add records both ends of a connection, so that Cut and Mend can close them. If the line is cut, add closes both ends and
-// returns false.
+// add records both ends of a connection, so that Cut and Mend can close them. If the line is cut, add closes both ends
+// and returns false.
 func (l *Line) add(ends ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,8 +1,8 @@
 // Package postgrestest gives tests PostgreSQL databases.
 //
-// The first test that needs a database starts a cluster from the PostgreSQL binaries of this machine. The cluster uses a
-// temporary directory and a Unix socket, and does not sync to disk. It ends with the test process, even if the process is
-// killed. Then its directory is removed.
+// The first test that needs a database starts a cluster from the PostgreSQL binaries of this machine. The cluster uses
+// a temporary directory and a Unix socket, and does not sync to disk. It ends with the test process, even if the
+// process is killed. Then its directory is removed.
 //
 // If the variable CLAUDEOPS_TEST_POSTGRES_URL names a server, the tests create and drop their databases on that server
 // instead.
@@ -25,8 +25,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// URLVariable is the name of an environment variable. Its value is the URL of a PostgreSQL server, with a user who can create
-// databases.
+// URLVariable is the name of an environment variable. Its value is the URL of a PostgreSQL server, with a user who can
+// create databases.
 const URLVariable = "CLAUDEOPS_TEST_POSTGRES_URL"
 
 // patience limits the start of a cluster, and every single statement. Both take a second at most on an idle machine.
@@ -46,8 +46,8 @@ var (
 	databases atomic.Int64
 )
 
-// Database creates an empty database and returns its URL. The default encoding is UTF8. If this machine has no PostgreSQL,
-// Database skips the test; in CI, it fails the test.
+// Database creates an empty database and returns its URL. The default encoding is UTF8. If this machine has no
+// PostgreSQL, Database skips the test; in CI, it fails the test.
 func Database(t testing.TB, encoding ...string) string {
 	t.Helper()
 	server, err := shared()
@@ -66,8 +66,8 @@ func Database(t testing.TB, encoding ...string) string {
 	return parsed.String()
 }
 
-// Tools returns the directory of PostgreSQL's programs, such as pg_dump. Without PostgreSQL on this machine it skips the test; in
-// CI it fails the test.
+// Tools returns the directory of PostgreSQL's programs, such as pg_dump. Without PostgreSQL on this machine it skips
+// the test; in CI it fails the test.
 func Tools(t testing.TB) string {
 	t.Helper()
 	directory, err := binaries()

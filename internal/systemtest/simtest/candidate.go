@@ -17,7 +17,8 @@ import (
 
 // candidatePath is the path of a CLI to test instead of the pinned CLIs. Every test binary that links this package has
 // the flag.
-var candidatePath = flag.String("claude", "", "run the tests of the real CLI on the one at this `path` instead of the pinned ones")
+var candidatePath = flag.String("claude", "",
+	"run the tests of the real CLI on the one at this `path` instead of the pinned ones")
 
 // candidate is the CLI of the flag -claude.
 type candidate struct {
@@ -79,7 +80,8 @@ var versionNumber = regexp.MustCompile(`\b\d+\.\d+\.\d+\b`)
 func newCandidate(t testing.TB, path string) (candidate, error) {
 	t.Helper()
 	if !filepath.IsAbs(path) {
-		return candidate{}, fmt.Errorf("%q is not an absolute path, and each package is tested in its own directory", path)
+		return candidate{}, fmt.Errorf("%q is not an absolute path, and each package is tested in its own directory",
+			path)
 	}
 	command := exec.CommandContext(t.Context(), path, "--version")
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}

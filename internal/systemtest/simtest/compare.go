@@ -32,8 +32,8 @@ func Compare[T any](t testing.TB, launch int, expected, got T) {
 // nothing is the text for a missing value.
 const nothing = "nothing"
 
-// differences describes the differences between the exported fields of expected and got, in the order in which the fields
-// are declared.
+// differences describes the differences between the exported fields of expected and got, in the order in which the
+// fields are declared.
 func differences[T any](expected, got T) []string {
 	var c comparison
 	c.values("", reflect.ValueOf(expected), reflect.ValueOf(got))

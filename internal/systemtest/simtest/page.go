@@ -13,8 +13,8 @@ import (
 
 var shellBlock = regexp.MustCompile("(?s)\n```sh\n(.*?)\n```\n")
 
-// RunSection runs the blocks of shell commands in a section of a page in docs, all in one shell. It stops at the first command that
-// fails.
+// RunSection runs the blocks of shell commands in a section of a page in docs, all in one shell. It stops at the first
+// command that fails.
 func RunSection(t testing.TB, page, heading, directory string, environ []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(ModuleRoot(t), "docs", page))

@@ -92,7 +92,8 @@ type ToolResult struct {
 	IsError bool   `json:"is_error"`
 }
 
-// ToolResults returns the results of the tool calls in the output of a CLI, which is a stream of events in JSON, one a line.
+// ToolResults returns the results of the tool calls in the output of a CLI, which is a stream of events in JSON, one a
+// line.
 func ToolResults(output []byte) (results []ToolResult) {
 	for line := range bytes.Lines(output) {
 		var event struct {
@@ -102,7 +103,8 @@ func ToolResults(output []byte) (results []ToolResult) {
 			} `json:"message"`
 		}
 		var parts []ToolResult
-		if json.Unmarshal(line, &event) == nil && event.Type == "user" && json.Unmarshal(event.Message.Content, &parts) == nil {
+		if json.Unmarshal(line, &event) == nil && event.Type == "user" &&
+			json.Unmarshal(event.Message.Content, &parts) == nil {
 			results = append(results, parts...)
 		}
 	}
@@ -187,6 +189,6 @@ func TranscriptPath(configDir, dir, sessionID string) string {
 	return filepath.Join(configDir, "projects", escaped.ReplaceAllString(dir, "-"), sessionID+".jsonl")
 }
 
-// WorkersUser is a setting that lets agents run as the user of the test. Without it, a worker of root would create a user
-// for agents on this machine.
+// WorkersUser is a setting that lets agents run as the user of the test. Without it, a worker of root would create a
+// user for agents on this machine.
 const WorkersUser = "CLAUDEOPS_AGENT_USER=none"

@@ -1,4 +1,5 @@
-// Package webtest starts what tests of the web server talk to: a Temporal server, and a worker with a stand-in for claude.
+// Package webtest starts what tests of the web server talk to: a Temporal server, and a worker with a stand-in for
+// claude.
 package webtest
 
 import (
@@ -24,13 +25,13 @@ func Environ(t testing.TB) []string {
 	t.Helper()
 	home := t.TempDir()
 	return []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + home, simtest.WorkersUser, "CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"),
-		"CLAUDEOPS_SANDBOX=off", "CLAUDEOPS_POLICY_FILE=" + simtest.OpenPolicy(t),
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home, simtest.WorkersUser, "CLAUDEOPS_STATE_DIR=" +
+			filepath.Join(home, "state"), "CLAUDEOPS_SANDBOX=off", "CLAUDEOPS_POLICY_FILE=" + simtest.OpenPolicy(t),
 	}
 }
 
-// Install starts a Temporal server and a worker whose stand-in for claude plays scenario. It returns the environment of programs
-// beside them.
+// Install starts a Temporal server and a worker whose stand-in for claude plays scenario. It returns the environment of
+// programs beside them.
 func Install(t testing.TB, scenario claudesim.Scenario, more ...string) []string {
 	t.Helper()
 	if testing.Short() {

@@ -18,14 +18,15 @@ func agentActivities() []string { return activities.AgentActivities() }
 
 func errorsAs[T error](err error) (T, bool) { return errors.AsType[T](err) }
 
-// refusal is a way in which the provider says no. Its function ends the session, whose report has no cost yet: it changes the report, or
-// returns the error of an attempt that may be repeated.
+// refusal is a way in which the provider says no. Its function ends the session, whose report has no cost yet: it
+// changes the report, or returns the error of an attempt that may be repeated.
 type refusal struct {
 	name string
 	end  func(report *activities.AgentReport) error
 }
 
-// refusals returns every way in which a session ends without its result because of the model, its provider or its account, and no result.
+// refusals returns every way in which a session ends without its result because of the model, its provider or its
+// account, and no result.
 func refusals() []refusal {
 	ways := []refusal{{"no verdict", func(report *activities.AgentReport) error {
 		report.CostUSD = 0.01
@@ -83,7 +84,8 @@ type agents struct {
 	recorded func(sessionID string) (opened time.Time, forced bool)
 	problem  func(format string, args ...any)
 	distorts func(way string, report *activities.AgentReport) // changes how a refusal is reported, for the tests of the invariants
-	// looks holds the latest look of each chain, and repairs what agents have worked on. Those who look have seen everything at the end.
+	// looks holds the latest look of each chain, and repairs what agents have worked on. Those who look have seen
+	// everything at the end.
 	looks   map[string]span
 	repairs []repair
 }
@@ -95,8 +97,9 @@ type repair struct {
 	chainID, service string
 }
 
-// checkRepair checks that no other agent works at a service, and that the chain has a reason to repair it: a person has said so, or the
-// service was broken at some time since the chain's latest look began, and no other chain had repaired it before that look ended.
+// checkRepair checks that no other agent works at a service, and that the chain has a reason to repair it: a person has
+// said so, or the service was broken at some time since the chain's latest look began, and no other chain had repaired
+// it before that look ended.
 func (a *agents) checkRepair(input activities.RunTierInput, service string, now span) {
 	for _, other := range a.repairs {
 		if other.service == service && other.chainID != input.ChainID && other.to.After(now.from) && now.to.After(other.from) {
@@ -317,7 +320,8 @@ func (a *agents) refusal(run activities.AgentRun, at time.Time) *refusal {
 	return nil
 }
 
-// mayRefuse is how often one session is refused at most, by the way of the refusal. What is not here is refused for good, and once.
+// mayRefuse is how often one session is refused at most, by the way of the refusal. What is not here is refused for
+// good, and once.
 var mayRefuse = map[string]int{
 	"no verdict":                      2, // it is asked again, once
 	string(escalation.EndingTooLong):  2, // it is asked once for a shorter answer
@@ -325,7 +329,8 @@ var mayRefuse = map[string]int{
 	string(escalation.EndingProvider): 10,
 }
 
-// checkRefusal checks that no session is paid twice for one refusal, and that no conversation is resumed that the provider has refused.
+// checkRefusal checks that no session is paid twice for one refusal, and that no conversation is resumed that the
+// provider has refused.
 func (a *agents) checkRefusal(run activities.AgentRun, way *refusal, report *activities.AgentReport) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

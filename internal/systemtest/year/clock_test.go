@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/store"
 )
 
-// realTime returns the time that this process has used of its processors. In a bubble, package time knows simulated times only, and the
-// wall's time would depend on what else the machine does.
+// realTime returns the time that this process has used of its processors. In a bubble, package time knows simulated
+// times only, and the wall's time would depend on what else the machine does.
 func realTime() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
@@ -32,8 +32,8 @@ func (i *installation) step(host string) time.Duration {
 	return steps[i.draw(len(steps), host, "clock", window)]
 }
 
-// clocked has the records as a host with a wrong clock uses them to sweep and to remove what is old. It checks that a sweep settles
-// nothing of a chain that runs.
+// clocked has the records as a host with a wrong clock uses them to sweep and to remove what is old. It checks that a
+// sweep settles nothing of a chain that runs.
 type clocked struct {
 	*store.Store
 

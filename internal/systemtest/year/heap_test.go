@@ -17,8 +17,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// productHeap returns how many bytes that the product has allocated are in use, estimated from samples. It leaves out what the simulation
-// has allocated, and what workflows have: the SDK's environment keeps the state of each run.
+// productHeap returns how many bytes that the product has allocated are in use, estimated from samples. It leaves out
+// what the simulation has allocated, and what workflows have: the SDK's environment keeps the state of each run.
 func productHeap() int64 {
 	runtime.GC()
 	runtime.GC() // the profile is that of the collection before the last one
@@ -39,8 +39,8 @@ func productHeap() int64 {
 // module begins the names of the functions of this module.
 const module = "github.com/claudeops/claudeops/"
 
-// isProduct reports whether the product has allocated something: the innermost function of this module is none of the simulation, and no
-// workflow has called it.
+// isProduct reports whether the product has allocated something: the innermost function of this module is none of the
+// simulation, and no workflow has called it.
 func isProduct(stack []uintptr) bool {
 	innermost := ""
 	frames := runtime.CallersFrames(stack)

@@ -29,7 +29,8 @@ const (
 	maxList, maxAnswer = 1_000, 2 << 20
 	// heapAtMost is what the heap may grow by in a life, in bytes, besides heapOfRun for each run of a workflow.
 	heapAtMost, heapOfRun = 32 << 20, 80 << 10
-	// productAtMost is what the memory of the product may grow by in a life, in bytes, besides productOfSession for each session.
+	// productAtMost is what the memory of the product may grow by in a life, in bytes, besides productOfSession for
+	// each session.
 	productAtMost, productOfSession = 96 << 10, 256
 	// maxOperation is the time that an operation may take, of the processors.
 	maxOperation = time.Second
@@ -38,14 +39,17 @@ const (
 // seen is what the watcher has seen before.
 type seen struct {
 	turns map[string]int // the latest turn of each person
-	// ended holds the ends of the sessions that the records had, by session, and of the turns, by conversation and turn.
+	// ended holds the ends of the sessions that the records had, by session, and of the turns, by conversation and
+	// turn.
 	ended map[string]time.Time
-	// memories holds what people have decided: the texts that they have confirmed, by the ID; empty for those that they have deleted.
+	// memories holds what people have decided: the texts that they have confirmed, by the ID; empty for those that they
+	// have deleted.
 	memories map[string]string
 	asked    map[string]string // what the sessions of talks were asked
 	// alone holds since when nobody takes care of an open incident.
 	alone map[string]time.Time
-	// early and late are the numbers of goroutines on the third day and on the last one, without those of runs that have continued.
+	// early and late are the numbers of goroutines on the third day and on the last one, without those of runs that
+	// have continued.
 	early, late int
 	// runsEarly and runsLate are the workflows that ran then.
 	runsEarly, runsLate int
@@ -140,10 +144,12 @@ func (i *installation) checkHour(ctx context.Context) {
 	i.figures.goroutines = max(i.figures.goroutines, runtime.NumGoroutine())
 }
 
-// alone is how long an incident may stay open without anybody who can repair it: until the looks after the one that has tried.
+// alone is how long an incident may stay open without anybody who can repair it: until the looks after the one that has
+// tried.
 const aloneAtMost = 5 * time.Hour
 
-// checkCare checks that no incident is left as known while nobody can repair it: a chain of it runs, or people were asked.
+// checkCare checks that no incident is left as known while nobody can repair it: a chain of it runs, or people were
+// asked.
 func (i *installation) checkCare(ctx context.Context) {
 	now := time.Now()
 	incidents, err := i.records.Incidents(ctx, store.IncidentFilter{})
@@ -173,11 +179,13 @@ func (i *installation) checkCare(ctx context.Context) {
 	}
 }
 
-// hearsWithin is how long it may take until people have got a notification: a Delivery tries for an hour, and agents may end late.
+// hearsWithin is how long it may take until people have got a notification: a Delivery tries for an hour, and agents
+// may end late.
 const hearsWithin = 2 * time.Hour
 
-// checkKnown checks a chain that has ended "known", at that moment: the chain to which it leaves an incident can repair it, because it
-// runs, or people can, because it has asked them. A chain that waits for an answer, or has ended for want of one, must have asked.
+// checkKnown checks a chain that has ended "known", at that moment: the chain to which it leaves an incident can repair
+// it, because it runs, or people can, because it has asked them. A chain that waits for an answer, or has ended for
+// want of one, must have asked.
 func (i *installation) checkKnown(chain escalation.Chain) {
 	if chain.Outcome != escalation.OutcomeKnown {
 		return
@@ -209,7 +217,8 @@ func (i *installation) checkKnown(chain escalation.Chain) {
 	}
 }
 
-// leftAt returns the time at which a chain has last left an incident to another one. A chain that was split ends long after that.
+// leftAt returns the time at which a chain has last left an incident to another one. A chain that was split ends long
+// after that.
 func leftAt(chain escalation.Chain, left escalation.ChainIncident) (at time.Time) {
 	for _, event := range chain.Events {
 		if event.Kind == escalation.EventIncident && strings.Contains(event.Message, ": "+left.ID+" (") {
@@ -219,7 +228,8 @@ func leftAt(chain escalation.Chain, left escalation.ChainIncident) (at time.Time
 	return at
 }
 
-// asked reports whether people have got a notification in which the chain, or the chain of one of its issues, asks for them.
+// asked reports whether people have got a notification in which the chain, or the chain of one of its issues, asks for
+// them.
 func (i *installation) asked(chainID string) bool {
 	asks := []escalation.NotificationKind{
 		escalation.NotifyNeedsHuman, escalation.NotifyFailed, escalation.NotifyBlocked, escalation.NotifyBudgetSpent,
@@ -245,7 +255,8 @@ func (i *installation) cared(incident escalation.Incident) bool {
 	})
 }
 
-// disturbed reports whether something kept chains from beginning at some time: the database, the provider, or the day's budget.
+// disturbed reports whether something kept chains from beginning at some time: the database, the provider, or the day's
+// budget.
 func (i *installation) disturbed(from, to time.Time) bool {
 	spans := slices.Clone(i.outages)
 	for _, one := range i.refusals {
@@ -355,8 +366,9 @@ func (i *installation) checkDay(ctx context.Context) {
 // ofRun is how many goroutines a workflow that runs may have.
 const ofRun = 12
 
-// goroutines returns the number of goroutines, without those that the SDK's environment keeps, one for each run that has continued as new,
-// and the number of workflows that run. Time passes only when nothing else can happen, so goroutines that are ending have ended.
+// goroutines returns the number of goroutines, without those that the SDK's environment keeps, one for each run that
+// has continued as new, and the number of workflows that run. Time passes only when nothing else can happen, so
+// goroutines that are ending have ended.
 func (i *installation) goroutines() (count, running int) {
 	time.Sleep(time.Millisecond)
 	i.temporal.mu.Lock()
@@ -409,8 +421,8 @@ func (i *installation) files() (count int) {
 	return count
 }
 
-// checkGrowth checks that nothing grows faster than what is kept. With a retention that is short beside the life, the records of the end
-// are about as many as those of half time.
+// checkGrowth checks that nothing grows faster than what is kept. With a retention that is short beside the life, the
+// records of the end are about as many as those of half time.
 func (i *installation) checkGrowth() {
 	if i.seen.late > i.seen.early+60+ofRun*max(0, i.seen.runsLate-i.seen.runsEarly) {
 		i.problem("there are %d goroutines; on the third day there were %d", i.seen.late, i.seen.early)
@@ -516,8 +528,8 @@ func (i *installation) readTimes(ctx context.Context, query string, into map[str
 	return rows.Err()
 }
 
-// listed returns the last page of chains as the API lists it and as the command prints it. Chains begin and end between the two, so it reads
-// them again until the API's has not changed meanwhile.
+// listed returns the last page of chains as the API lists it and as the command prints it. Chains begin and end between
+// the two, so it reads them again until the API's has not changed meanwhile.
 func (i *installation) listed(ctx context.Context) (page operations.ChainPage, printed []operations.Row) {
 	same := func(a, b operations.Row) bool { return a.ID == b.ID && a.Status == b.Status && a.CostUSD == b.CostUSD }
 	for range 10 {
@@ -583,7 +595,8 @@ func (i *installation) conclude(ctx context.Context) {
 	i.checkGrowth()
 }
 
-// checkBill compares the provider's bill with the records, for each ended session since a time. Estimates may differ, unless exact is set.
+// checkBill compares the provider's bill with the records, for each ended session since a time. Estimates may differ,
+// unless exact is set.
 func (i *installation) checkBill(ctx context.Context, since time.Time, exact bool) {
 	rows, err := i.database.QueryContext(ctx, "SELECT session_id, chain_id, status, cost_usd, cost_estimated, ended_at IS NULL FROM sessions WHERE started_at >= $1",
 		since.UnixMilli())
@@ -659,8 +672,8 @@ func (i *installation) unseen(ctx context.Context, service string) bool {
 	})
 }
 
-// checkTold checks that people were told of each fault that lasts, that nobody got a notification twice, and not more of them than there
-// are things to tell, and that an event says what one of the targets did not get.
+// checkTold checks that people were told of each fault that lasts, that nobody got a notification twice, and not more
+// of them than there are things to tell, and that an event says what one of the targets did not get.
 func (i *installation) checkTold(ctx context.Context) {
 	now := time.Now()
 	i.mu.Lock()

@@ -23,7 +23,8 @@ func (i *installation) memories(ctx context.Context) []memory.Memory {
 	return list.Memories
 }
 
-// tend lets a person decide on memories, from a host whose clock may be a day wrong: each is confirmed, changed, deleted or left.
+// tend lets a person decide on memories, from a host whose clock may be a day wrong: each is confirmed, changed,
+// deleted or left.
 func (i *installation) tend(ctx context.Context, n int) {
 	ahead := []time.Duration{-24 * time.Hour, 0, 0, 24 * time.Hour}[i.draw(4, "laptop", n)]
 	for _, one := range i.memories(ctx) {

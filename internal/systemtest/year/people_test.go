@@ -198,8 +198,8 @@ type said struct {
 	reply        string
 }
 
-// reply is what the agent answers: what it was asked, and when. A session that is asked for its reply once more remembers what it was
-// asked first.
+// reply is what the agent answers: what it was asked, and when. A session that is asked for its reply once more
+// remembers what it was asked first.
 func (i *installation) reply(run activities.AgentRun, prompt string) escalation.TalkReply {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -322,8 +322,8 @@ func (i *installation) heard(one *said, turn escalation.TalkTurn) {
 	}
 }
 
-// chat sends the messages of a chat as its client does, the last one new, and returns the answer. A client that waits too long sends
-// them again.
+// chat sends the messages of a chat as its client does, the last one new, and returns the answer. A client that waits
+// too long sends them again.
 func (i *installation) chat(ctx context.Context, person string, messages []string) (answer string, answered bool) {
 	var list []map[string]any
 	for n, text := range messages {

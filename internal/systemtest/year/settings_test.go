@@ -19,13 +19,14 @@ var (
 	isLimit    = regexp.MustCompile(`^\d+/(\d+[hmsd])+$`)
 )
 
-// unlived lists settings whose values concern what a simulated life does not have: processes, sockets and files of this machine.
+// unlived lists settings whose values concern what a simulated life does not have: processes, sockets and files of this
+// machine.
 var unlived = []string{
 	"SESSION_DISK", "STOP_GRACE", "FIRST_BYTE_TIMEOUT", "IDLE_TIMEOUT", "API_RETRIES", "DATABASE_CONNECTIONS", "DRAIN_TIMEOUT",
 }
 
-// extremes returns the values at which a setting is tried: 0, 1 and its largest value; none if it has no such values. The largest value
-// is the largest that the configuration accepts of some.
+// extremes returns the values at which a setting is tried: 0, 1 and its largest value; none if it has no such values.
+// The largest value is the largest that the configuration accepts of some.
 func extremes(environ []string, setting config.Setting) (values []string) {
 	name := strings.TrimPrefix(setting.Name, "CLAUDEOPS_")
 	if slices.Contains(unlived, name) || strings.HasPrefix(name, "WEB_") || strings.HasPrefix(name, "LOG_") || setting.Secret {
@@ -90,7 +91,8 @@ var changes = []struct {
 	{"Pacific/Apia", time.Date(2011, 12, 30, 0, 0, 0, 0, time.UTC)},
 }
 
-// TestSettings lives for days with random settings at 0, 1 and their largest values, over nights in which clocks change.
+// TestSettings lives for days with random settings at 0, 1 and their largest values, over nights in which clocks
+// change.
 func TestSettings(t *testing.T) {
 	skipUnderRace(t)
 	all := allExtremes(t)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestSoakYears lives with a dozen installations for a year each, in five zones, with and without retention. It prints the figures of
-// each year.
+// TestSoakYears lives with a dozen installations for a year each, in five zones, with and without retention. It prints
+// the figures of each year.
 func TestSoakYears(t *testing.T) {
 	zones := []string{"UTC", "Europe/Berlin", "America/Santiago", "Australia/Lord_Howe", "Pacific/Apia"}
 	seed := uint64(100)

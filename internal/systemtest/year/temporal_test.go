@@ -35,9 +35,10 @@ const eventsOfStep = 3
 // remembered is the time for which the simulated Temporal knows a closed workflow.
 const remembered = 72 * time.Hour
 
-// simulatedTemporal is a Temporal server and its worker. The workflows run in the SDK's test environment, as children of one root
-// workflow. The environment's clock follows that of the bubble: an activity runs from the first moment to the last, so the
-// environment never skips time by itself, and everything that enters the environment sets its clock first.
+// simulatedTemporal is a Temporal server and its worker. The workflows run in the SDK's test environment, as children
+// of one root workflow. The environment's clock follows that of the bubble: an activity runs from the first moment to
+// the last, so the environment never skips time by itself, and everything that enters the environment sets its clock
+// first.
 type simulatedTemporal struct {
 	t    testing.TB
 	env  *testsuite.TestWorkflowEnvironment
@@ -381,8 +382,8 @@ func (w *watchedActivity) Init(next interceptor.ActivityOutboundInterceptor) err
 	return w.Next.Init(&heartbeats{interceptor.ActivityOutboundInterceptorBase{Next: next}, w.s})
 }
 
-// heartbeats gives an attempt the last heartbeat of the attempt before. The environment would give it an older one, because the SDK sends
-// few of those that are close together.
+// heartbeats gives an attempt the last heartbeat of the attempt before. The environment would give it an older one,
+// because the SDK sends few of those that are close together.
 type heartbeats struct {
 	interceptor.ActivityOutboundInterceptorBase
 
@@ -566,8 +567,9 @@ type watchedSteps struct {
 	s *simulatedTemporal
 }
 
-// GetInfo implements interceptor.WorkflowOutboundInterceptor. A workflow that a client has started has no parent, and one that has
-// continued as new knows the run before. The environment sets the length of the history for its root only, so the root's info is lent.
+// GetInfo implements interceptor.WorkflowOutboundInterceptor. A workflow that a client has started has no parent, and
+// one that has continued as new knows the run before. The environment sets the length of the history for its root only,
+// so the root's info is lent.
 func (w *watchedSteps) GetInfo(ctx workflow.Context) *workflow.Info {
 	info := w.Next.GetInfo(ctx)
 	w.s.mu.Lock()
@@ -596,9 +598,9 @@ func (w *watchedSteps) GetInfo(ctx workflow.Context) *workflow.Info {
 	return &copied
 }
 
-// ExecuteActivity implements interceptor.WorkflowOutboundInterceptor. The environment tells a workflow at once that its activity was
-// cancelled, and the activity never. So the activity of an agent is cancelled here: its next heartbeat tells it, and the workflow waits
-// for its result, as it does with Temporal.
+// ExecuteActivity implements interceptor.WorkflowOutboundInterceptor. The environment tells a workflow at once that its
+// activity was cancelled, and the activity never. So the activity of an agent is cancelled here: its next heartbeat
+// tells it, and the workflow waits for its result, as it does with Temporal.
 func (w *watchedSteps) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
 	if !slices.Contains(agentActivities(), name) || ctx.Err() != nil {
 		return w.Next.ExecuteActivity(ctx, name, args...)

@@ -10,9 +10,9 @@ import (
 	"go.temporal.io/sdk/activity"
 )
 
-// turns lets the activities of a test environment run one at a time, in an order that its caller draws. The environment runs each
-// activity in a goroutine of its own, so that effects of the same simulated time would happen in a random order. turns works
-// in the bubble of synctest.Test, where time stands still as long as any goroutine runs.
+// turns lets the activities of a test environment run one at a time, in an order that its caller draws. The environment
+// runs each activity in a goroutine of its own, so that effects of the same simulated time would happen in a random
+// order. turns works in the bubble of synctest.Test, where time stands still as long as any goroutine runs.
 type turns struct {
 	mu      sync.Mutex
 	waiting []turn
@@ -41,7 +41,8 @@ func (t *turns) take(ctx context.Context) {
 	<-own.run
 }
 
-// give gives one turn after the other, until the returned function is called. The function draw returns a number below n.
+// give gives one turn after the other, until the returned function is called. The function draw returns a number below
+// n.
 func (t *turns) give(draw func(n int, what ...any) int) (stop func()) {
 	stopped := make(chan struct{})
 	go func() {

@@ -79,13 +79,15 @@ type world struct {
 	blind    bool
 }
 
-// rename gives a service another name; its first name stays as an alias. If from is its new name, it gets the first one back.
+// rename gives a service another name; its first name stays as an alias. If from is its new name, it gets the first one
+// back.
 type rename struct {
 	at      time.Time
 	service string
 }
 
-// refusalSpan is a time in which the provider refuses each call in one way, for the models with a word in their names; empty for all.
+// refusalSpan is a time in which the provider refuses each call in one way, for the models with a word in their names;
+// empty for all.
 type refusalSpan struct {
 	span
 
@@ -107,7 +109,8 @@ func firstNames(given []string) []string {
 	return names
 }
 
-// newWorld draws what happens in some days. In the last hours nothing new happens. In a hectic life services break several times a day.
+// newWorld draws what happens in some days. In the last hours nothing new happens. In a hectic life services break
+// several times a day.
 func newWorld(of life, ways []refusal) *world {
 	begin, days := of.begin, of.days
 	w := &world{chances: chances(of.seed), from: begin, faults: map[string][]*fault{}}
@@ -180,15 +183,16 @@ func (w *world) broken(service string, at time.Time) *fault {
 	return nil
 }
 
-// mend repairs all faults that a service has at a time. The argument repairer is the chain that does so; empty for a person.
+// mend repairs all faults that a service has at a time. The argument repairer is the chain that does so; empty for a
+// person.
 func (w *world) mend(service string, at time.Time, repairer string) {
 	for one := w.broken(service, at); one != nil; one = w.broken(service, at) {
 		one.repairedAt, one.repairer, one.repairEnds = at, repairer, time.Now()
 	}
 }
 
-// look is the verdict of Tier 1. It sees what is broken at a time. Agents differ: some report several faults as one, some name no kinds
-// or no known incidents.
+// look is the verdict of Tier 1. It sees what is broken at a time. Agents differ: some report several faults as one,
+// some name no kinds or no known incidents.
 func (w *world) look(input activities.RunTierInput, at time.Time) *escalation.Verdict {
 	named := firstNames(input.Services)
 	if len(named) == 0 {
@@ -252,7 +256,8 @@ func (w *world) nameKnown(verdict *escalation.Verdict, input activities.RunTierI
 	}
 }
 
-// affected returns the services that an agent of Tier 2 or 3 is told to repair, and repairs those that no other chain works on.
+// affected returns the services that an agent of Tier 2 or 3 is told to repair, and repairs those that no other chain
+// works on.
 func affected(input activities.RunTierInput) []string {
 	if named := firstNames(input.Services); len(named) > 0 {
 		return named
@@ -266,7 +271,8 @@ func (*world) repairs(input activities.RunTierInput) []string {
 	})
 }
 
-// repair is the verdict of Tier 2 or 3. With a person's guidance it repairs every fault. Agents that give up may name no service.
+// repair is the verdict of Tier 2 or 3. With a person's guidance it repairs every fault. Agents that give up may name
+// no service.
 func (w *world) repair(input activities.RunTierInput, done time.Time) *escalation.Verdict {
 	verdict := &escalation.Verdict{
 		Status: escalation.VerdictResolved, Summary: "repaired", Services: affected(input), Remediation: "did what it could",

@@ -64,7 +64,8 @@ type life struct {
 	settings []string // "NAME=value", without the prefix
 	// pace is how many times slower than usual things happen; 0 is 1.
 	pace int
-	// hectic means that services break several times a day, that looks take long, and that two schedules look at the same time.
+	// hectic means that services break several times a day, that looks take long, and that two schedules look at the
+	// same time.
 	hectic bool
 	// refuses is the percentage of the sessions that the provider refuses, each in a way of its own.
 	refuses int
@@ -177,8 +178,8 @@ func (i *installation) writeServices() {
 	require.NoError(i.t, os.WriteFile(filepath.Join(i.home, "services.yaml"), []byte(text.String()), 0o600))
 }
 
-// newHome returns a directory, in memory where the system has one: a life writes the records thousands of times, and none of its checks
-// concerns a disk.
+// newHome returns a directory, in memory where the system has one: a life writes the records thousands of times, and
+// none of its checks concerns a disk.
 func newHome(t *testing.T) string {
 	t.Helper()
 	home, err := os.MkdirTemp("/dev/shm", "claudeops-year-") //nolint:usetesting // in memory
@@ -279,7 +280,8 @@ func (i *installation) configure() {
 	i.chains.Catalog, i.tiers.Catalog = catalog, catalog
 }
 
-// restart stops the agents, and reads the settings again. Then services have their new names in the records, if the database is there.
+// restart stops the agents, and reads the settings again. Then services have their new names in the records, if the
+// database is there.
 func (i *installation) restart(ctx context.Context, lost bool) {
 	i.agents.restart(lost)
 	if until, away := during(i.outages, time.Now()); away {
@@ -293,8 +295,8 @@ func (i *installation) restart(ctx context.Context, lost bool) {
 	require.NoError(i.t, err)
 }
 
-// beforeActivity is called before each activity, which has its turn. Some begin late, so that local activities time out and other
-// workflows move on meanwhile. During an outage of the database, activities fail until it is over.
+// beforeActivity is called before each activity, which has its turn. Some begin late, so that local activities time out
+// and other workflows move on meanwhile. During an outage of the database, activities fail until it is over.
 func (i *installation) beforeActivity(ctx context.Context, args []any) error {
 	i.activities++
 	if i.in(3, "slow", i.activities) {
@@ -400,7 +402,8 @@ func (i *installation) live() {
 	require.NoError(i.t, i.records.Close())
 }
 
-// endWorkflows cancels all workflows, and waits for their ends. Only deliveries are left: nobody cancels one, and each ends within an hour.
+// endWorkflows cancels all workflows, and waits for their ends. Only deliveries are left: nobody cancels one, and each
+// ends within an hour.
 func (i *installation) endWorkflows() {
 	ctx := context.WithoutCancel(i.t.Context())
 	for range 1000 {
@@ -463,8 +466,9 @@ func runLife(t *testing.T, of life) {
 	})
 }
 
-// inBubble runs a life in a bubble of its own. The SDK's environment never ends the goroutine of a run that has continued as new, so the
-// bubble complains of it at the end. Other goroutines that do not end are found before (checkGrowth).
+// inBubble runs a life in a bubble of its own. The SDK's environment never ends the goroutine of a run that has
+// continued as new, so the bubble complains of it at the end. Other goroutines that do not end are found before
+// (checkGrowth).
 func inBubble(t *testing.T, live func(t *testing.T)) {
 	t.Helper()
 	defer func() {
@@ -475,7 +479,8 @@ func inBubble(t *testing.T, live func(t *testing.T)) {
 	synctest.Test(t, live)
 }
 
-// skipUnderRace skips a test that simulates days, because the race detector slows it down tenfold. The make target race runs it without.
+// skipUnderRace skips a test that simulates days, because the race detector slows it down tenfold. The make target race
+// runs it without.
 func skipUnderRace(t *testing.T) {
 	t.Helper()
 	if raceDetector {

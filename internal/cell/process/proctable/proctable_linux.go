@@ -131,5 +131,6 @@ func (e Entry) HasMark(mark string) bool { return e.EnvironHas(mark + "\x00") }
 // the environment from the program's start, and returns false if this process may not read the environment.
 func (e Entry) EnvironHas(beginning string) bool {
 	environ, err := readFile(e.PID, "environ")
-	return err == nil && (bytes.HasPrefix(environ, []byte(beginning)) || bytes.Contains(environ, []byte("\x00"+beginning)))
+	return err == nil && (bytes.HasPrefix(environ, []byte(beginning)) ||
+		bytes.Contains(environ, []byte("\x00"+beginning)))
 }

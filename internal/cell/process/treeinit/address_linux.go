@@ -167,7 +167,8 @@ func (c *call) allowAddress(to []byte) error {
 		}
 		return nil
 	default:
-		return c.refuseConnection("an address of family "+strconv.Itoa(family), "it is no address of the internet or of this host")
+		return c.refuseConnection("an address of family "+strconv.Itoa(family),
+			"it is no address of the internet or of this host")
 	}
 }
 
@@ -184,7 +185,8 @@ func (c *call) refuseConnection(to, reason string) error {
 	return syscall.EACCES
 }
 
-// allowSocket judges an address of this host's own sockets. The place is that of its file; without a file, the name is abstract.
+// allowSocket judges an address of this host's own sockets. The place is that of its file; without a file, the name is
+// abstract.
 func (c *call) allowSocket(to []byte) (place, error) {
 	none := place{file: -1, parent: -1}
 	name := to[unixPath:]
@@ -224,8 +226,8 @@ func (r *fileRules) refusesSocket(path string) bool {
 	return r.sockets.match(path) && !r.grants(path, toRead|toWrite) && !slices.Contains(r.ownSockets, path)
 }
 
-// allowAbstract judges an abstract name: a program of this tree must have it. This process does not have the tree's own restriction of
-// such names.
+// allowAbstract judges an abstract name: a program of this tree must have it. This process does not have the tree's own
+// restriction of such names.
 func (c *call) allowAbstract(name string) error {
 	table, err := os.ReadFile("/proc/self/net/unix")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// A connection is made by this process, on a copy of the caller's socket and to the address that was judged. The caller could
-// write another address into its memory meanwhile.
+// A connection is made by this process, on a copy of the caller's socket and to the address that was judged. The caller
+// could write another address into its memory meanwhile.
 
 // maxAddress is the size of the kernel's struct sockaddr_storage.
 const maxAddress = 128
@@ -138,8 +138,8 @@ func (a *answerer) withCapability(number uint, do func() error) error {
 	return err
 }
 
-// connectTo connects the socket, and waits as the caller would: not at all, until the connection is made or refused, until the
-// caller gets a signal, or as long as its time limit says.
+// connectTo connects the socket, and waits as the caller would: not at all, until the connection is made or refused,
+// until the caller gets a signal, or as long as its time limit says.
 func (w *waitingCall) connectTo(socket int, to []byte) error {
 	flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(socket), syscall.F_GETFL, 0)
 	if errno != 0 {

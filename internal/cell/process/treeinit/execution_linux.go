@@ -14,9 +14,9 @@ import (
 // Landlock a start with a filter fails.
 //
 // The paths are absolute and have no symbolic links. The list must contain the started program with its interpreter and
-// loader. One call runs at a time, so start returns as soon as the program runs. It does not start goroutines that start
-// programs, and sets no death signal, which the kernel sends when the thread ends. Meanwhile this process cannot start a
-// program in a user namespace, because it is hidden.
+// loader. One call runs at a time, so start returns as soon as the program runs. It does not start goroutines that
+// start programs, and sets no death signal, which the kernel sends when the thread ends. Meanwhile this process cannot
+// start a program in a user namespace, because it is hidden.
 func LimitExecution(paths []string, filter string, start func() error) (err error) {
 	if _, err := landlockABI(); err != nil && filter == "" {
 		return start()
@@ -24,8 +24,8 @@ func LimitExecution(paths []string, filter string, start func() error) (err erro
 	limiting <- struct{}{}
 	defer func() { <-limiting }()
 	// Nobody may look into this process while one of its threads has the limits of the started program. Landlock would
-	// let that program use the thread's memory, which is the memory of the process. Where files are judged, that memory is
-	// refused, and a hidden process could open no file, because the judge reads its memory.
+	// let that program use the thread's memory, which is the memory of the process. Where files are judged, that memory
+	// is refused, and a hidden process could open no file, because the judge reads its memory.
 	hidden := !judged()
 	if hidden {
 		if err := prctl(syscall.PR_SET_DUMPABLE, 0); err != nil {
@@ -79,7 +79,8 @@ func onThread(fn func()) {
 	}
 }
 
-// limitThread limits the calling thread to the execution of the files at paths, and to what the filter lets pass; "" for everything.
+// limitThread limits the calling thread to the execution of the files at paths, and to what the filter lets pass; ""
+// for everything.
 func limitThread(paths []string, filter string) error {
 	descriptor, err := createRuleset(&rulesetAttributes{handledFS: accessExecute})
 	if err != nil {

@@ -127,7 +127,8 @@ func closeOnExecFrom(first int) error {
 // duplicate returns a copy of the descriptor. The number of the copy is at least lowest. Programs do not inherit the
 // copy.
 func duplicate(descriptor, lowest int) (int, error) {
-	copied, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(descriptor), syscall.F_DUPFD_CLOEXEC, uintptr(lowest))
+	copied, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(descriptor), syscall.F_DUPFD_CLOEXEC,
+		uintptr(lowest))
 	return int(copied), failure(errno)
 }
 

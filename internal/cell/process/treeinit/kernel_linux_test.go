@@ -88,8 +88,8 @@ func TestStructs(t *testing.T) {
 	require.Equal(t, unsafe.Sizeof(unix.CapUserData{}), unsafe.Sizeof(capabilityData{}))
 }
 
-// TestRemark checks that the remark joins the restrictions that the kernel cannot enforce and the paths that could not be
-// granted.
+// TestRemark checks that the remark joins the restrictions that the kernel cannot enforce and the paths that could not
+// be granted.
 func TestRemark(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, (&Sandbox{}).remark(6))

@@ -24,9 +24,9 @@ const (
 	deviceRights = accessReadFile | accessWriteFile | accessTruncate | accessIoctlDev
 )
 
-// devices lists the devices that every tree may use. /dev/fd, /dev/stdin and similar paths are links to /proc. Terminals
-// are missing: the file system of /dev/pts shows those of everybody, and an agent could ask for a password on one of them.
-// /dev/tty is a tree's own terminal, if it ever has one.
+// devices lists the devices that every tree may use. /dev/fd, /dev/stdin and similar paths are links to /proc.
+// Terminals are missing: the file system of /dev/pts shows those of everybody, and an agent could ask for a password on
+// one of them. /dev/tty is a tree's own terminal, if it ever has one.
 func devices() []string {
 	return []string{
 		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty",
@@ -69,7 +69,8 @@ func landlockABI() (int, error) {
 	case err != nil:
 		return 0, failed("this system refuses Landlock", err)
 	case abi < minABI:
-		return 0, errors.New("the Landlock of this kernel is too old (ABI " + strconv.Itoa(abi) + "); it takes Linux 5.19")
+		return 0, errors.New("the Landlock of this kernel is too old (ABI " + strconv.Itoa(abi) +
+			"); it takes Linux 5.19")
 	}
 	return abi, nil
 }
@@ -166,8 +167,8 @@ func (r ruleset) enforce() error {
 }
 
 // confine puts the calling thread, and the program that the thread executes, into the sandbox. The argument target is
-// the number of the user who will run the program. If the sandbox has files judged, confine returns the descriptor on which the
-// kernel asks; -1 without one.
+// the number of the user who will run the program. If the sandbox has files judged, confine returns the descriptor on
+// which the kernel asks; -1 without one.
 func (s *Sandbox) confine(target int) (state Sandboxed, listener int) {
 	listener = -1
 	unjudged := connectionsUnjudged(target)
@@ -200,8 +201,8 @@ func (s *Sandboxed) add(text string) {
 	s.Remark = text
 }
 
-// connectionsUnjudged returns the reason for which an init cannot judge the connections of programs of a user; nil if it can. It must
-// copy the descriptors of these programs.
+// connectionsUnjudged returns the reason for which an init cannot judge the connections of programs of a user; nil if
+// it can. It must copy the descriptors of these programs.
 func connectionsUnjudged(target int) error {
 	held, err := effectiveCapabilities()
 	if err != nil {
@@ -236,7 +237,8 @@ func (s *Sandbox) enter(target int) Sandboxed {
 	// from gaining rights.
 	privileged := held.has(capSysAdmin)
 	if s.Setuid && !privileged && target != superuser {
-		return Sandboxed{Remark: "it would keep sudo from working, which the tier's rules grant, unless this worker has CAP_SYS_ADMIN"}
+		return Sandboxed{Remark: "it would keep sudo from working, which the tier's rules grant, unless this worker " +
+			"has CAP_SYS_ADMIN"}
 	}
 	rules, err := s.newRuleset(abi)
 	if err != nil {
@@ -247,7 +249,8 @@ func (s *Sandbox) enter(target int) Sandboxed {
 			return Sandboxed{Remark: failed("set no_new_privs", err).Error()}
 		}
 	}
-	if err := errors.Join(dropCapabilities(capabilities(s.Capabilities), target), rules.enforce(), installFilter(s.Filter)); err != nil {
+	if err := errors.Join(dropCapabilities(capabilities(s.Capabilities), target), rules.enforce(),
+		installFilter(s.Filter)); err != nil {
 		return Sandboxed{Remark: err.Error()}
 	}
 	_ = syscall.Close(rules.descriptor)

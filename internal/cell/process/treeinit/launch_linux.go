@@ -28,8 +28,8 @@ func runLaunch() {
 }
 
 // giveUpRights enters the job's sandbox and changes to the job's user. The kind of the answer is AnswerLaunched, unless
-// the change of the user fails or a required sandbox is not available. The listener is the descriptor on which the kernel asks
-// before files are opened; -1 without one.
+// the change of the user fails or a required sandbox is not available. The listener is the descriptor on which the
+// kernel asks before files are opened; -1 without one.
 func (j *Job) giveUpRights() (answer Answer, listener int) {
 	listener = -1
 	target := os.Geteuid()
@@ -114,7 +114,8 @@ func startLauncher(stdio [3]uintptr, attributes *syscall.SysProcAttr) (pid int, 
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "launch"), pair[1]
 	defer func() { _ = syscall.Close(theirs) }()
-	files := append(append([]uintptr{}, stdio[:]...), uintptr(theirs), jobDescriptor) // controlDescriptor, jobDescriptor
+	// controlDescriptor, jobDescriptor
+	files := append(append([]uintptr{}, stdio[:]...), uintptr(theirs), jobDescriptor)
 	process := &syscall.ProcAttr{Env: []string{}, Files: files, Sys: attributes}
 	pid, err = syscall.ForkExec(Image, []string{launchName}, process) //nolint:gosec // this executable
 	if err != nil {
@@ -124,8 +125,8 @@ func startLauncher(stdio [3]uintptr, attributes *syscall.SysProcAttr) (pid int, 
 }
 
 // follow reads the launcher's reports until the launcher executes the program or ends. At the first report it calls the
-// function begun with the sandbox of that report, and the descriptor on which the kernel asks before files are opened; -1 without
-// one.
+// function begun with the sandbox of that report, and the descriptor on which the kernel asks before files are opened;
+// -1 without one.
 func (l *launch) follow(begun func(state Sandboxed, listener int)) {
 	defer close(l.done)
 	defer func() { _ = l.pipe.Close() }()
@@ -156,7 +157,8 @@ func (d *descriptors) Read(buffer []byte) (int, error) {
 	if err == nil && n == 0 {
 		return 0, io.EOF
 	}
-	if messages, malformed := syscall.ParseSocketControlMessage(control[:length]); malformed == nil && len(messages) == 1 {
+	if messages, malformed := syscall.ParseSocketControlMessage(control[:length]); malformed == nil &&
+		len(messages) == 1 {
 		if found, malformed := syscall.ParseUnixRights(&messages[0]); malformed == nil && len(found) == 1 {
 			d.found = found[0]
 		}

@@ -47,7 +47,8 @@ func (c *call) newEntry(dir int, address uint64) (place, error) {
 	return found, err
 }
 
-// change judges a change of a directory's entry. Afterwards this process makes the change, so the caller must still wait for it.
+// change judges a change of a directory's entry. Afterwards this process makes the change, so the caller must still
+// wait for it.
 func (c *call) change(found *place) error {
 	dir, err := realPath(found.parent)
 	if err != nil {
@@ -198,7 +199,8 @@ func (c *call) movableBelow(file int, path string, left *int) error {
 	return nil
 }
 
-// namesIn lists a directory. It fails if the directory has more than *left entries, and otherwise reduces *left by their number.
+// namesIn lists a directory. It fails if the directory has more than *left entries, and otherwise reduces *left by
+// their number.
 func namesIn(dir int, left *int) (names []string, err error) {
 	list, err := syscall.Openat(atFDCWD, ownDescriptor(dir), syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -238,7 +240,8 @@ func (c *call) link(fromDir int, fromPath uint64, toDir int, toPath, flags uint6
 			return err
 		}
 	}
-	return twoNames(syscall.SYS_LINKAT, name{atFDCWD, ownDescriptor(from.file)}, name{to.parent, to.base}, atSymlinkFollow)
+	return twoNames(syscall.SYS_LINKAT, name{atFDCWD, ownDescriptor(from.file)}, name{to.parent, to.base},
+		atSymlinkFollow)
 }
 
 // linked returns the file that gets a second name.
@@ -251,7 +254,8 @@ func (c *call) linked(dir int, address, flags uint64) (place, error) {
 		if dir < 0 {
 			return place{}, syscall.EBADF
 		}
-		file, err := openAt2(atFDCWD, c.caller.root()+"/fd/"+strconv.Itoa(dir), openHow{flags: oPath | syscall.O_CLOEXEC})
+		file, err := openAt2(atFDCWD, c.caller.root()+"/fd/"+strconv.Itoa(dir),
+			openHow{flags: oPath | syscall.O_CLOEXEC})
 		return place{file: file, parent: -1}, err
 	}
 	start, err := c.directory(dir, path)

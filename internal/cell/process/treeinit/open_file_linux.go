@@ -31,7 +31,8 @@ func (c *call) open(dir int, address uint64, how openHow) error {
 	return c.openPath(dir, address, how)
 }
 
-// openPath opens the file that a path of the caller names. If somebody creates a file at the path meanwhile, that file is judged, too.
+// openPath opens the file that a path of the caller names. If somebody creates a file at the path meanwhile, that file
+// is judged, too.
 func (c *call) openPath(dir int, address uint64, how openHow) error {
 	path, err := c.text(address)
 	if err == nil && path == judgedQuestion {
@@ -62,8 +63,8 @@ func (c *call) openPath(dir int, address uint64, how openHow) error {
 // systemFlags open a file to read it.
 const systemFlags = syscall.O_CLOEXEC | syscall.O_NOCTTY | syscall.O_NONBLOCK | syscall.O_DIRECTORY | syscall.O_NOFOLLOW
 
-// openSystem opens a file of the system, in whose directories no agent makes links, pipes or devices. It fails with ELOOP if a link
-// is in the path. Otherwise the path is the file's real path.
+// openSystem opens a file of the system, in whose directories no agent makes links, pipes or devices. It fails with
+// ELOOP if a link is in the path. Otherwise the path is the file's real path.
 func (c *call) openSystem(path string, how openHow) error {
 	flags := how.flags | syscall.O_CLOEXEC | syscall.O_NOCTTY
 	file, err := openAt2(atFDCWD, path, openHow{flags: flags, resolve: resolveNoSymlinks})
@@ -102,8 +103,8 @@ func (c *call) openFrom(start int, path string, how openHow) error {
 	return c.give(file, how.flags)
 }
 
-// carryOn lets the kernel carry out the call, which reads the path again. That is safe only for a reference to a file (O_PATH),
-// which can neither be read nor written, and whose flags are in a register.
+// carryOn lets the kernel carry out the call, which reads the path again. That is safe only for a reference to a file
+// (O_PATH), which can neither be read nor written, and whose flags are in a register.
 func (c *call) carryOn() error {
 	const userNotifContinue = 1
 	reply := notificationAnswer{id: c.asked.id, flags: userNotifContinue}
@@ -162,7 +163,8 @@ func (c *call) openPlace(found *place, how openHow) (int, error) {
 
 // openPipe opens a named pipe, and gives it to the caller when its other end is open.
 func (c *call) openPipe(found *place, how uint64) error {
-	flags := int(how&(1<<32-1))&^(syscall.O_CREAT|syscall.O_NOFOLLOW) | syscall.O_CLOEXEC | syscall.O_NOCTTY | syscall.O_NONBLOCK
+	flags := int(how&(1<<32-1))&^(syscall.O_CREAT|syscall.O_NOFOLLOW) |
+		syscall.O_CLOEXEC | syscall.O_NOCTTY | syscall.O_NONBLOCK
 	pipe := found.file
 	found.file = -1 // closed by the call that waits
 	w := &waitingCall{call: c, ready: -1, held: []int{pipe}}
@@ -220,15 +222,17 @@ func (w *waitingCall) awaitWriter(pipe int, give func(int) error) error {
 
 // written reports whether somebody writes to a pipe, or has written, and takes nothing from it.
 func written(pipe, copies int) bool {
-	const nonBlocking = 2 // SPLICE_F_NONBLOCK: an empty pipe is an error while somebody writes to it, and its end otherwise
+	// SPLICE_F_NONBLOCK: an empty pipe is an error while somebody writes to it, and its end otherwise
+	const nonBlocking = 2
 	if n, err := syscall.Tee(pipe, copies, 1, nonBlocking); n > 0 || errors.Is(err, syscall.EAGAIN) {
 		return true
 	}
 	return poll(pipe, pollIn, 0) // it is found, too, if the writer has closed the pipe already
 }
 
-// give makes a file of this process the result of the call, and closes it here. It closes the file before the caller goes on: with a copy
-// here, the caller could not execute what it has just written, its lock would outlast it, and a pipe would seem to have another end.
+// give makes a file of this process the result of the call, and closes it here. It closes the file before the caller
+// goes on: with a copy here, the caller could not execute what it has just written, its lock would outlast it, and a
+// pipe would seem to have another end.
 func (c *call) give(file int, flags uint64) error {
 	number, err := c.add(file, flags)
 	_ = syscall.Close(file)
@@ -247,8 +251,8 @@ func (c *call) giveCopy(file int, flags uint64) error {
 	return c.returnNumber(number)
 }
 
-// add adds a file to the caller's, and returns its number there. It does not use the flag with which the kernel also answers the call: if
-// a signal of Go's runtime interrupts it then, the caller gets the number 0 and no file.
+// add adds a file to the caller's, and returns its number there. It does not use the flag with which the kernel also
+// answers the call: if a signal of Go's runtime interrupts it then, the caller gets the number 0 and no file.
 func (c *call) add(file int, flags uint64) (int64, error) {
 	given := givenFile{id: c.asked.id, source: uint32(file)} //nolint:gosec // a descriptor
 	given.targetDescriptors = uint32(flags & syscall.O_CLOEXEC)

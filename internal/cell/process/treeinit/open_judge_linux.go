@@ -30,8 +30,8 @@ func (c *call) allowPath(path string, wanted access, directory bool) error {
 	return nil
 }
 
-// isPipe reports whether the path is that of something without a path: a pipe or a file in memory. Only a link in /proc leads there,
-// and links to the caller's own descriptors are the only ones that are followed.
+// isPipe reports whether the path is that of something without a path: a pipe or a file in memory. Only a link in /proc
+// leads there, and links to the caller's own descriptors are the only ones that are followed.
 func isPipe(path string) bool {
 	for _, kind := range []string{"pipe:[", "socket:[", "anon_inode:", "/memfd:"} {
 		if hasPrefix(path, kind) {
@@ -41,7 +41,8 @@ func isPipe(path string) bool {
 	return false
 }
 
-// refuses returns the reason for which the caller may not use the file; "" if it may. The names in a directory are no secret.
+// refuses returns the reason for which the caller may not use the file; "" if it may. The names in a directory are no
+// secret.
 func (c *call) refuses(path string, wanted access, directory bool) string {
 	if hasPrefix(path, "/proc/") {
 		number, file, _ := cutPath(path[len("/proc/"):])
@@ -62,8 +63,8 @@ func (c *call) refuses(path string, wanted access, directory bool) string {
 	return c.rules.refuses(path, wanted, c.program)
 }
 
-// program returns the path of the caller's executable; "" if the caller no longer waits. Then another thread of its process may
-// have executed another program.
+// program returns the path of the caller's executable; "" if the caller no longer waits. Then another thread of its
+// process may have executed another program.
 func (c *call) program() string {
 	file := c.caller.executable()
 	if !c.valid() {
@@ -79,9 +80,11 @@ func ofAnybody(file string) bool {
 	}
 	switch file {
 	case "", "fd", "fdinfo", "net", "attr", "ns", // only their names are shown
-		"stat", "statm", "status", "cmdline", "comm", "cgroup", "limits", "io", "loginuid", "sessionid", "mounts", "mountinfo",
-		"mountstats", "sched", "schedstat", "wchan", "oom_score", "oom_adj", "oom_score_adj", "cpuset", "autogroup", "children",
-		"smaps_rollup", "uid_map", "gid_map", "setgroups", "personality", "coredump_filter", "timens_offsets", "arch_status":
+		"stat", "statm", "status", "cmdline", "comm", "cgroup", "limits", "io", "loginuid", "sessionid", "mounts",
+		"mountinfo", "mountstats", "sched", "schedstat", "wchan", "oom_score", "oom_adj", "oom_score_adj", "cpuset",
+		"autogroup", "children",
+		"smaps_rollup", "uid_map", "gid_map", "setgroups", "personality", "coredump_filter", "timens_offsets",
+		"arch_status":
 		return true
 	}
 	return hasPrefix(file, "net/") || hasPrefix(file, "attr/")

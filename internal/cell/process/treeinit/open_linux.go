@@ -6,10 +6,10 @@ import (
 	"unsafe"
 )
 
-// A launcher installs a filter that makes the kernel ask this process before the programs of the tree open or move a file
-// (seccomp_unotify(2)). The answerer finds the file that the path names at that moment, judges its real path, and gives the program
-// this very file. So neither options nor links nor a second thread of the program can make it another file. While nobody answers,
-// the program waits; when the init has ended, its calls fail.
+// A launcher installs a filter that makes the kernel ask this process before the programs of the tree open or move a
+// file (seccomp_unotify(2)). The answerer finds the file that the path names at that moment, judges its real path, and
+// gives the program this very file. So neither options nor links nor a second thread of the program can make it another
+// file. While nobody answers, the program waits; when the init has ended, its calls fail.
 
 // notification is the kernel's struct seccomp_notif: a call that waits for its answer.
 type notification struct {
@@ -77,7 +77,8 @@ type answerer struct {
 // maxReports limits the files that are reported for a tree.
 const maxReports = 500
 
-// tell reports refused files, each once: a search can ask for one a thousand times. It receives the next one after the report.
+// tell reports refused files, each once: a search can ask for one a thousand times. It receives the next one after the
+// report.
 func (in *initProcess) tell(reports <-chan Refused) {
 	told := map[Refused]bool{{}: true}
 	for refused := range reports {
@@ -94,7 +95,8 @@ func (in *initProcess) answer(listener int, j Job) {
 		listener: listener, rules: newFileRules(j.Sandbox), sandbox: j.Sandbox, user: j.User,
 		turn: turn{wake: make(chan struct{}, 1)}, reports: make(chan Refused),
 	}
-	ownDescriptors, _ = openAt2(atFDCWD, "/proc/self/fd", openHow{flags: oPath | syscall.O_DIRECTORY | syscall.O_CLOEXEC})
+	ownDescriptors, _ = openAt2(atFDCWD, "/proc/self/fd",
+		openHow{flags: oPath | syscall.O_DIRECTORY | syscall.O_CLOEXEC})
 	go in.tell(a.reports)
 	// It saves half of the time between two programs on one processor. Kernels before 6.6 do not know it.
 	_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, uintptr(listener), notifSetFlags, syncWakeUp)
@@ -110,9 +112,9 @@ func ioctl(descriptor int, request uintptr, argument unsafe.Pointer) syscall.Err
 // unchanged stands for a user or group that a call leaves as it is.
 const unchanged = ^uintptr(0)
 
-// becomeAgent gives the calling thread the rights to files and connections that the programs of the tree have, with a mask for new files
-// of its own. The other side of a connection sees the agent's user. The thread keeps its real and its saved user, so that no program of
-// the tree can send it a signal.
+// becomeAgent gives the calling thread the rights to files and connections that the programs of the tree have, with a
+// mask for new files of its own. The other side of a connection sees the agent's user. The thread keeps its real and
+// its saved user, so that no program of the tree can send it a signal.
 func (a *answerer) becomeAgent() error {
 	if err := syscall.Unshare(syscall.CLONE_FS); err != nil {
 		return err
@@ -123,7 +125,8 @@ func (a *answerer) becomeAgent() error {
 		for i, group := range u.Groups {
 			groups[i] = uint32(group) //nolint:gosec // a group's number
 		}
-		// The calls concern this thread only, unlike those of package syscall. Signals are a matter of the other two users of the thread.
+		// The calls concern this thread only, unlike those of package syscall. Signals are a matter of the other two
+		// users of the thread.
 		_, _, errno := syscall.RawSyscall(syscall.SYS_SETGROUPS,
 			uintptr(len(u.Groups)), uintptr(unsafe.Pointer(&groups[0])), 0) //nolint:gosec // how the kernel takes a list
 		if errno == 0 {
@@ -164,8 +167,8 @@ type call struct {
 	caller *caller
 }
 
-// judge carries out a call. It returns the error of the call; nil if the call has succeeded, errAnswered if it has its answer, and errWaits
-// if it gets one later.
+// judge carries out a call. It returns the error of the call; nil if the call has succeeded, errAnswered if it has its
+// answer, and errWaits if it gets one later.
 func (c *call) judge() error {
 	args := c.asked.arguments
 	// The kernel, too, takes the lower halves of descriptors, flags and modes.

@@ -94,8 +94,8 @@ func isPlain(path string) bool {
 type place struct {
 	// file refers to the file (O_PATH); -1 if there is none.
 	file int
-	// parent refers to the directory (O_PATH), and base is the name in it; -1 and "" if the path ends in "." or "..", or in a link
-	// of /proc to an open file.
+	// parent refers to the directory (O_PATH), and base is the name in it; -1 and "" if the path ends in "." or "..",
+	// or in a link of /proc to an open file.
 	parent int
 	base   string
 	// real is the real path and mode the kind of the file; empty until they are needed.
@@ -144,22 +144,23 @@ func realPath(descriptor int) (string, error) {
 	return trimSuffix(path, " (deleted)"), err
 }
 
-// ownDescriptors is the directory with the descriptors of this process; -1 until it answers. Its names are found quicker than whole paths.
+// ownDescriptors is the directory with the descriptors of this process; -1 until it answers. Its names are found
+// quicker than whole paths.
 var ownDescriptors = -1
 
 // ownDescriptor returns a path of a descriptor of this process.
 func ownDescriptor(descriptor int) string { return "/proc/self/fd/" + strconv.Itoa(descriptor) }
 
-// resolver finds the file that a path names for a caller. It follows links itself, because /proc/self is the caller's, and a link
-// of /proc to an open file is followed for the caller's own files only.
+// resolver finds the file that a path names for a caller. It follows links itself, because /proc/self is the caller's,
+// and a link of /proc to an open file is followed for the caller's own files only.
 type resolver struct {
 	caller *caller
 	links  int
 	at     int // the directory so far; the resolver owns it
 }
 
-// find returns the place that a path names. start is the caller's directory, which find leaves open. With follow it also follows
-// the path's last link. It fails like the system call: with ENOENT for a missing directory, for instance.
+// find returns the place that a path names. start is the caller's directory, which find leaves open. With follow it
+// also follows the path's last link. It fails like the system call: with ENOENT for a missing directory, for instance.
 func find(who *caller, start int, path string, follow bool) (place, error) {
 	if path == "" {
 		return place{}, syscall.ENOENT
@@ -170,8 +171,8 @@ func find(who *caller, start int, path string, follow bool) (place, error) {
 // maxMissing limits the directories of a path that are looked up because those below them are missing.
 const maxMissing = 8
 
-// findFrom lets the kernel find the file, which takes a single call. Below /proc, where the kernel would take this process for the
-// caller, and for links to open files, it walks.
+// findFrom lets the kernel find the file, which takes a single call. Below /proc, where the kernel would take this
+// process for the caller, and for links to open files, it walks.
 func findFrom(who *caller, start int, path string, follow bool, missing int) (place, error) {
 	how := openHow{flags: oPath | syscall.O_CLOEXEC, resolve: resolveNoSymlinks}
 	if !follow {
@@ -222,7 +223,8 @@ func findFrom(who *caller, start int, path string, follow bool, missing int) (pl
 	return walk(who, start, path, follow) // a link that leads nowhere, or to a link of /proc
 }
 
-// findWithin is find with the limits of openat2. It follows no links of /proc to open files, which would be those of this process.
+// findWithin is find with the limits of openat2. It follows no links of /proc to open files, which would be those of
+// this process.
 func findWithin(start int, path string, follow bool, how openHow) (place, error) {
 	limited := openHow{flags: oPath | syscall.O_CLOEXEC, resolve: how.resolve | resolveNoMagicLinks}
 	if !follow {
@@ -275,8 +277,8 @@ func partsOf(path string) (parts []string) {
 	return parts
 }
 
-// walk follows the parts of a path. The last part must be a directory if the path ends in a slash. The caller closes r.at if walk
-// fails; otherwise it belongs to the place.
+// walk follows the parts of a path. The last part must be a directory if the path ends in a slash. The caller closes
+// r.at if walk fails; otherwise it belongs to the place.
 func (r *resolver) walk(parts []string, follow, isDirectory bool) (place, error) {
 	for len(parts) > 0 {
 		part := parts[0]
@@ -325,8 +327,8 @@ func (r *resolver) enter(part string) error {
 	return nil
 }
 
-// link follows a symbolic link in the directory that the resolver has reached. It returns the parts of the target that are still
-// to be followed.
+// link follows a symbolic link in the directory that the resolver has reached. It returns the parts of the target that
+// are still to be followed.
 func (r *resolver) link(file int, name string) ([]string, error) {
 	r.links++
 	if r.links > maxLinks {

@@ -2,32 +2,36 @@ package treeinit
 
 import "slices"
 
-// Opens says which files the programs of a tree may open, and to which addresses they connect. It adds to the grants of the sandbox:
-// both must permit the file. All patterns match the real path of a file: absolute and without symbolic links. The function matches
-// describes them.
+// Opens says which files the programs of a tree may open, and to which addresses they connect. It adds to the grants of
+// the sandbox: both must permit the file. All patterns match the real path of a file: absolute and without symbolic
+// links. The function matches describes them.
 type Opens struct {
 	// Secret lists files that no program reads.
 	Secret []string
-	// Kept lists files that no program changes. Upper and lower case count as the same, because some file systems ignore the case.
+	// Kept lists files that no program changes. Upper and lower case count as the same, because some file systems
+	// ignore the case.
 	Kept []string
 	// Clear lists directories in which nothing is secret: those of the system's programs and of the agent itself.
 	Clear []string
 	// Programs lists what single programs open nevertheless.
 	Programs []ProgramOpens
-	// Held lists the absolute paths of the executables of programs that open only what is below the paths in HeldRead and HeldWrite, and
-	// devices.
+	// Held lists the absolute paths of the executables of programs that open only what is below the paths in HeldRead
+	// and HeldWrite, and devices.
 	Held, HeldRead, HeldWrite []string
 	// Addresses lists the addresses to which no program connects.
 	Addresses []Address
-	// Sockets lists sockets to which no program connects, except for OwnSockets and those below directories that the tree can write.
+	// Sockets lists sockets to which no program connects, except for OwnSockets and those below directories that the
+	// tree can write.
 	Sockets, OwnSockets []string
-	// Filter holds the filter of the system calls that are judged, in the kernel's form. FileFilter is the same without connections.
+	// Filter holds the filter of the system calls that are judged, in the kernel's form. FileFilter is the same without
+	// connections.
 	Filter, FileFilter string
 }
 
 // ProgramOpens lists files that one program needs although they are secret or kept.
 type ProgramOpens struct {
-	// Program is the absolute path of an executable, or its file name. A name stands for no file that the tree can write.
+	// Program is the absolute path of an executable, or its file name. A name stands for no file that the tree can
+	// write.
 	Program string
 	// Read and Write are patterns of files.
 	Read, Write []string
@@ -100,14 +104,15 @@ type program struct {
 
 func newFileRules(s *Sandbox) *fileRules {
 	rules := &fileRules{
-		granted: map[string]access{}, clear: s.Opens.Clear, addresses: s.Opens.Addresses, ownSockets: s.Opens.OwnSockets,
-		held:     map[string]bool{},
+		granted: map[string]access{}, clear: s.Opens.Clear, addresses: s.Opens.Addresses,
+		ownSockets: s.Opens.OwnSockets, held: map[string]bool{},
 		heldRead: slices.Concat(s.Opens.HeldRead, devices()), heldWrite: slices.Concat(s.Opens.HeldWrite, devices()),
 	}
 	for _, program := range s.Opens.Held {
 		rules.held[program] = true
 	}
-	rules.secret, rules.kept, rules.sockets = newPatterns(s.Opens.Secret), newPatterns(nil), newPatterns(s.Opens.Sockets)
+	rules.secret, rules.kept, rules.sockets = newPatterns(s.Opens.Secret), newPatterns(nil),
+		newPatterns(s.Opens.Sockets)
 	for _, pattern := range s.Opens.Kept {
 		rules.kept.add(folded(pattern))
 	}
@@ -138,8 +143,8 @@ func (r *fileRules) grants(path string, wanted access) bool {
 	return held&wanted == wanted
 }
 
-// refuses returns the reason for which a program may not use the file at a real path; "" if it may. The function executable
-// returns the path of the program, and is called only if the answer depends on it.
+// refuses returns the reason for which a program may not use the file at a real path; "" if it may. The function
+// executable returns the path of the program, and is called only if the answer depends on it.
 func (r *fileRules) refuses(path string, wanted access, executable func() string) string {
 	if wanted&toWrite != 0 && r.kept.match(folded(path)) && !r.opens(path, toWrite, executable) {
 		return "it is changed by people only"
@@ -165,8 +170,8 @@ func (r *fileRules) isOutside(path string, paths []string, executable func() str
 	return file == "" || r.held[file]
 }
 
-// isSystem reports whether a path is one of a file of the system by its spelling, if it has no links: every program of the tree may read
-// that file, and none may change its directory.
+// isSystem reports whether a path is one of a file of the system by its spelling, if it has no links: every program of
+// the tree may read that file, and none may change its directory.
 func (r *fileRules) isSystem(path string) bool {
 	return r.isClear(path) && isPlain(path) && r.grants(path, toRead) && !r.grants(path, toWrite)
 }
@@ -205,8 +210,8 @@ func (r *fileRules) opens(path string, wanted access, executable func() string) 
 	return false
 }
 
-// patterns are patterns of real paths. Most patterns name a file or a directory wherever it is, so a path is looked up by its
-// parts before the rest is matched one by one.
+// patterns are patterns of real paths. Most patterns name a file or a directory wherever it is, so a path is looked up
+// by its parts before the rest is matched one by one.
 type patterns struct {
 	// files and dirs hold the last part of patterns such as **/NAME, and the directory of patterns such as **/NAME/**.
 	files, dirs map[string]bool

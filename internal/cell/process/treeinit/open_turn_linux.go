@@ -8,12 +8,13 @@ import (
 	"unsafe"
 )
 
-// One thread receives the calls and judges them, one after the other: the kernel wakes every thread that waits for a call, so a second one
-// would double what a call costs. A standby looks whether a call takes long, such as one of a network file system. Then it receives the
-// next calls, and the other thread ends with its call.
+// One thread receives the calls and judges them, one after the other: the kernel wakes every thread that waits for a
+// call, so a second one would double what a call costs. A standby looks whether a call takes long, such as one of a
+// network file system. Then it receives the next calls, and the other thread ends with its call.
 
 const (
-	// standbyPause is the time between two looks of the standby. After a pause without a call it sleeps until the next one.
+	// standbyPause is the time between two looks of the standby. After a pause without a call it sleeps until the next
+	// one.
 	standbyPause = 2 * time.Millisecond
 	// maxLate limits the threads with calls that take long. Further calls wait in the kernel.
 	maxLate = 64

@@ -9,20 +9,23 @@ import (
 	"unsafe"
 )
 
-// A call that waits for somebody else, for the other end of a pipe or of a connection, occupies no thread. One thread tries all of them
-// again and again, so their number has no limit of its own: each is a thread of the tree that waits, with a few descriptors here.
+// A call that waits for somebody else, for the other end of a pipe or of a connection, occupies no thread. One thread
+// tries all of them again and again, so their number has no limit of its own: each is a thread of the tree that waits,
+// with a few descriptors here.
 
 // errWaits means that the call is among those that wait.
 var errWaits = errors.New("waits")
 
 const (
-	// shortPause is the time between two attempts at a call about which the kernel says nothing, such as the opening of a named pipe, and
-	// longPause that between two attempts at others. At longPause it is also looked whether the caller still waits.
+	// shortPause is the time between two attempts at a call about which the kernel says nothing, such as the opening of
+	// a named pipe, and longPause that between two attempts at others. At longPause it is also looked whether the
+	// caller still waits.
 	shortPause = 2 * time.Millisecond
 	longPause  = 20 * time.Millisecond
 	// maxLooks limits the callers that are looked at in one round, in turn. With more calls, shortPause is longer.
 	maxLooks = 100
-	// heldShare is the part of this process's descriptors that waiting calls may hold. It needs others to answer, and to end the tree.
+	// heldShare is the part of this process's descriptors that waiting calls may hold. It needs others to answer, and
+	// to end the tree.
 	heldShare = 4
 )
 
@@ -163,7 +166,8 @@ func (w *waitingCalls) with(calls []*waitingCall) []*waitingCall {
 	return calls
 }
 
-// pause waits until a call is added, a descriptor is ready, or the next attempt is due. It reports which descriptors are ready.
+// pause waits until a call is added, a descriptor is ready, or the next attempt is due. It reports which descriptors
+// are ready.
 func (w *waitingCalls) pause(calls []*waitingCall) (ready []bool) {
 	requests := make([]pollRequest, 1, len(calls)+1)
 	requests[0] = pollRequest{descriptor: int32(w.bell), wanted: pollIn} //nolint:gosec // a descriptor

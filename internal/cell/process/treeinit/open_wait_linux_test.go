@@ -25,8 +25,8 @@ func opened(t *testing.T) int {
 	return descriptor
 }
 
-// TestWaitingCallsHoldAShareOfTheDescriptors checks that a call fails that would wait with more descriptors than the share, and that it
-// keeps none of them.
+// TestWaitingCallsHoldAShareOfTheDescriptors checks that a call fails that would wait with more descriptors than the
+// share, and that it keeps none of them.
 func TestWaitingCallsHoldAShareOfTheDescriptors(t *testing.T) {
 	t.Parallel()
 	share := maxDescriptors() / heldShare
@@ -48,8 +48,8 @@ func TestWaitingCallsHoldAShareOfTheDescriptors(t *testing.T) {
 	last.release()
 }
 
-// TestCallersAreLookedAtInTurn has more calls wait than are looked at in a round. Each caller is looked at as often as the others, and a
-// call ends when its caller does not wait any longer.
+// TestCallersAreLookedAtInTurn has more calls wait than are looked at in a round. Each caller is looked at as often as
+// the others, and a call ends when its caller does not wait any longer.
 func TestCallersAreLookedAtInTurn(t *testing.T) {
 	t.Parallel()
 	const calls = 10 * maxLooks

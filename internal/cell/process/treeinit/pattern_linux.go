@@ -2,9 +2,9 @@ package treeinit
 
 import "unicode/utf8"
 
-// matches reports whether a pattern matches a path, as doublestar.Match does for patterns without alternatives in braces: ** stands
-// for any directories, * and ? for characters of a name, and [...] for one of these characters. The package doublestar is initialized
-// too late.
+// matches reports whether a pattern matches a path, as doublestar.Match does for patterns without alternatives in
+// braces: ** stands for any directories, * and ? for characters of a name, and [...] for one of these characters. The
+// package doublestar is initialized too late.
 func matches(pattern, path string) bool {
 	for {
 		part, rest, more := cutPath(pattern)
@@ -62,8 +62,8 @@ func matchesName(pattern, name string) bool {
 	}
 }
 
-// matchesOne matches the first character of a name. It returns the lengths of the part of the pattern and of the character; 0 if they
-// do not match.
+// matchesOne matches the first character of a name. It returns the lengths of the part of the pattern and of the
+// character; 0 if they do not match.
 func matchesOne(pattern, name string) (used, taken int) {
 	if pattern == "" || name == "" {
 		return 0, 0
@@ -95,8 +95,8 @@ func patternRune(pattern string) (character rune, length int) {
 	return character, length + escape
 }
 
-// matchesClass reports whether the class at the start of a pattern, such as [a-z] or [!.], contains the character. It also returns the
-// length of the class.
+// matchesClass reports whether the class at the start of a pattern, such as [a-z] or [!.], contains the character. It
+// also returns the length of the class.
 func matchesClass(pattern string, character rune) (length int, in bool) {
 	at := 1
 	negated := at < len(pattern) && (pattern[at] == '!' || pattern[at] == '^')

@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMatchesAsDoublestar compares the matching of patterns with the package whose patterns a policy has. What matches there must match
-// here. In a few cases that package does not match what its documentation promises: /[!b]*/** and /ä, for instance.
+// TestMatchesAsDoublestar compares the matching of patterns with the package whose patterns a policy has. What matches
+// there must match here. In a few cases that package does not match what its documentation promises: /[!b]*/** and /ä,
+// for instance.
 func TestMatchesAsDoublestar(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
@@ -72,7 +73,8 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestKeptFilesHaveNoCase checks that a kept file is kept in every spelling that a file system without case takes for its name.
+// TestKeptFilesHaveNoCase checks that a kept file is kept in every spelling that a file system without case takes for
+// its name.
 func TestKeptFilesHaveNoCase(t *testing.T) {
 	t.Parallel()
 	rules := newFileRules(&Sandbox{Opens: &Opens{Kept: []string{"**/CLAUDE.md", "**/.vscode/**", "/srv/*.YML"}, Secret: []string{"**/.env"}}})

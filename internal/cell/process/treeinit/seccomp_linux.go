@@ -22,8 +22,8 @@ const (
 	seccompFlagWaitKillable = 1 << 5
 )
 
-// installListener makes the kernel ask before certain system calls of the calling thread, and of the program that the thread
-// executes. It returns the descriptor on which the kernel asks.
+// installListener makes the kernel ask before certain system calls of the calling thread, and of the program that the
+// thread executes. It returns the descriptor on which the kernel asks.
 func installListener(filter string) (int, error) {
 	program, err := programOf(filter)
 	if err != nil {

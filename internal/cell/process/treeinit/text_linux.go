@@ -49,8 +49,8 @@ func baseOf(path string) string {
 // below returns the path of a name in a directory.
 func below(dir, name string) string { return trimSlashes(dir) + "/" + name }
 
-// folded returns a text with small letters in place of capital ones. Of the letters beyond ASCII it changes those that a file system
-// without case takes for a letter of ASCII: the long s and the sign of Kelvin.
+// folded returns a text with small letters in place of capital ones. Of the letters beyond ASCII it changes those that
+// a file system without case takes for a letter of ASCII: the long s and the sign of Kelvin.
 func folded(text string) string {
 	var small []byte
 	for at := 0; at < len(text); {

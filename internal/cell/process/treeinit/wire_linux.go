@@ -123,13 +123,14 @@ type AnswerKind int
 
 // The kinds of answers.
 const (
-	AnswerNone        AnswerKind = iota
-	AnswerLaunched               // the program is about to run; another answer follows
-	AnswerUnconfined             // the program was not started: its required sandbox is not available; Sandbox.Remark says why
-	AnswerRefused                // the program could not be started
-	AnswerEnded                  // the program has ended, and so has its tree, except for the survivors
-	AnswerGivenUp                // the program is one of the survivors
-	AnswerFileRefused            // a program of the tree may not use a file; other answers follow
+	AnswerNone     AnswerKind = iota
+	AnswerLaunched            // the program is about to run; another answer follows
+	// AnswerUnconfined: the program was not started: its required sandbox is not available; Sandbox.Remark says why
+	AnswerUnconfined
+	AnswerRefused     // the program could not be started
+	AnswerEnded       // the program has ended, and so has its tree, except for the survivors
+	AnswerGivenUp     // the program is one of the survivors
+	AnswerFileRefused // a program of the tree may not use a file; other answers follow
 )
 
 // send writes the answer a to file with one call of Write. Several goroutines can send at once.

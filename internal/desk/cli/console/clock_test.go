@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestClockNamesTheZone checks that no time of day is printed without its zone, and none of another day without its date.
+// TestClockNamesTheZone checks that no time of day is printed without its zone, and none of another day without its
+// date.
 func TestClockNamesTheZone(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 29, 0, 30, 0, 0, time.UTC)

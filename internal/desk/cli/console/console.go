@@ -20,8 +20,8 @@ import (
 )
 
 // MaskedHint tells people that their input contained a secret, and how agents get credentials instead.
-const MaskedHint = "claudeops: what you gave holds a secret. It was masked before it was sent, because histories keep what is sent; " +
-	"agents get credentials by CLAUDEOPS_PASS_ENV\n"
+const MaskedHint = "claudeops: what you gave holds a secret. It was masked before it was sent, because histories " +
+	"keep what is sent; agents get credentials by CLAUDEOPS_PASS_ENV\n"
 
 // Console holds the streams, the environment and the settings of one command.
 type Console struct {
@@ -95,5 +95,8 @@ func (c *Console) Close() error { return errors.Join(c.Operations.Close(), c.tel
 
 // QuietLogger returns a logger that writes only warnings and errors. Use it for commands whose output is their result.
 func (c *Console) QuietLogger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(c.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: redact.New(c.Environ).Attr}))
+	return slog.New(slog.NewTextHandler(c.Stderr, &slog.HandlerOptions{
+		Level:       slog.LevelWarn,
+		ReplaceAttr: redact.New(c.Environ).Attr,
+	}))
 }

@@ -5,7 +5,8 @@ import "github.com/claudeops/claudeops/internal/plant/program"
 // The exit codes of claudeops that package program does not have.
 const (
 	ExitNeedsPerson program.ExitCode = 3 // a followed chain ended needs_human, suppressed or aborted
-	ExitDenied      program.ExitCode = 3 // policy check: the call is denied; policy test: some decisions are not as expected
+	// ExitDenied: policy check: the call is denied; policy test: some decisions are not as expected
+	ExitDenied      program.ExitCode = 3
 	ExitChainFailed program.ExitCode = 4 // a followed chain ended failed
 )
 

@@ -38,7 +38,8 @@ type RequestFlags struct {
 func (o *RequestFlags) Register(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.prompt, "prompt", "p", "", "what to look at or to do, in your words")
 	flags.StringVar(&o.promptFile, "prompt-file", "", "file to read the prompt from; - is standard input")
-	flags.StringVar(&o.Repository, "repository", "", "directory to work in: one that CLAUDEOPS_REPOSITORIES of the workers lists")
+	flags.StringVar(&o.Repository, "repository", "",
+		"directory to work in: one that CLAUDEOPS_REPOSITORIES of the workers lists")
 }
 
 // Request returns the text of the prompt. If the name of the prompt file is -, Request reads the prompt from stdin.
@@ -56,7 +57,8 @@ func (o *RequestFlags) Request(stdin io.Reader) (string, error) {
 func (o *InputFlags) Register(flags *pflag.FlagSet) {
 	tiers := escalation.Tiers()
 	flags.Var(TierFlag{Tier: &o.tier, Allowed: tiers}, "tier", "tier to start with (default 1)")
-	flags.Var(TierFlag{Tier: &o.maxTier, Allowed: tiers}, "max-tier", "highest tier that may run (default: the worker's)")
+	flags.Var(TierFlag{Tier: &o.maxTier, Allowed: tiers}, "max-tier",
+		"highest tier that may run (default: the worker's)")
 	o.RequestFlags.Register(flags)
 	flags.VarP(&o.services, "service", "s", "service to limit the chain to; can be repeated")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "look and report only: nothing escalates, nothing is changed")

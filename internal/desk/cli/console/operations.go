@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// Operations do what the commands are for, beside the worker or, if Server is set, through a server's API. Those that a server
-// can do are interfaces, and hide the embedded ones.
+// Operations do what the commands are for, beside the worker or, if Server is set, through a server's API. Those that a
+// server can do are interfaces, and hide the embedded ones.
 type Operations struct {
 	*operations.Operations
 
@@ -95,7 +95,8 @@ type Memories interface {
 // MemoryDecider is described at operations.Memories.
 type MemoryDecider interface {
 	Confirm(ctx context.Context, seen operations.SeenMemory, actor string) (memory.Memory, error)
-	Edit(ctx context.Context, seen operations.SeenMemory, edit operations.MemoryEdit, actor string) (memory.Memory, error)
+	Edit(ctx context.Context, seen operations.SeenMemory, edit operations.MemoryEdit, actor string) (memory.Memory,
+		error)
 	Delete(ctx context.Context, seen operations.SeenMemory, actor string) (memory.Memory, error)
 }
 

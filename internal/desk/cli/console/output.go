@@ -54,7 +54,8 @@ func (c *Console) Print(value any, text func(w io.Writer)) error {
 	return nil
 }
 
-// PrintResult prints the result of an operation as Print does. If the operation has failed, PrintResult returns its error.
+// PrintResult prints the result of an operation as Print does. If the operation has failed, PrintResult returns its
+// error.
 func PrintResult[T any](c *Console, result T, err error, text func(w io.Writer, result T)) error {
 	if err != nil {
 		return err

@@ -39,8 +39,8 @@ func Parent(cmd *cobra.Command, subject string, commands ...*cobra.Command) *cob
 	return cmd
 }
 
-// Run runs the command that the arguments of root name, prints its error, and returns the exit code. If prepare is not nil, Run calls it
-// before the command.
+// Run runs the command that the arguments of root name, prints its error, and returns the exit code. If prepare is not
+// nil, Run calls it before the command.
 func (c *Console) Run(ctx context.Context, root *cobra.Command, prepare func(*cobra.Command) error) program.ExitCode {
 	c.Operations = c.NewOperations()
 	begun := false // an error before any command begins is an error in the command line

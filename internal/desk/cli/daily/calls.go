@@ -65,7 +65,8 @@ func callLine(clock console.Clock, call *escalation.CallDecision) string {
 		tool = "starts"
 	}
 	return fmt.Sprintf("%s  %s  %s  %s%s",
-		decided, at, console.Printable(tool, 40), console.Printable(operations.CallSubject(call.Input), maxSubject), why)
+		decided, at, console.Printable(tool, 40), console.Printable(operations.CallSubject(call.Input), maxSubject),
+		why)
 }
 
 // ofSession returns the calls of one session.

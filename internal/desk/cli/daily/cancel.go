@@ -14,9 +14,9 @@ func (a *app) cancelCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel CHAIN",
 		Short: "End a running chain",
-		Long: "Cancel asks a running chain to end: its agent is stopped, also those of its issues, what they have spent is\n" +
-			"recorded, and it ends aborted. It does not wait for that; `claudeops watch` shows it. A gate needs no cancelling:\n" +
-			"`claudeops gate CHAIN --action abort` says who ended the chain, too.",
+		Long: "Cancel asks a running chain to end: its agent is stopped, also those of its issues, what they have " +
+			"spent is\nrecorded, and it ends aborted. It does not wait for that; `claudeops watch` shows it. A gate " +
+			"needs no cancelling:\n`claudeops gate CHAIN --action abort` says who ended the chain, too.",
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.cancel(cmd.Context(), args[0]) },
 	}

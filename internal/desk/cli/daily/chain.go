@@ -62,7 +62,11 @@ func (a *app) showChain(ctx context.Context, id string, everyCall bool) error {
 // lineage shows the session with this number, its ancestors and its descendants.
 func (a *app) lineage(ctx context.Context, number int64, everyCall bool) error {
 	found, err := a.Operations.Chains.Session(ctx, number)
-	return console.PrintResult(a.Console, found, err, func(w io.Writer, found operations.Lineage) { a.writeLineages(w, found, everyCall) })
+	return console.PrintResult(a.Console, found, err, func(w io.Writer,
+		found operations.Lineage,
+	) {
+		a.writeLineages(w, found, everyCall)
+	})
 }
 
 func (a *app) writeLineages(w io.Writer, found operations.Lineage, everyCall bool) {

@@ -20,8 +20,8 @@ func (a *app) chainsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "chains",
 		Short: "List chains, or move them to another version",
-		Long: "Chains lists those that run, the one that started last first, and then those that have ended, the one that ended\n" +
-			"last first. One that waits for a person is marked; `claudeops gate` says why it does.",
+		Long: "Chains lists those that run, the one that started last first, and then those that have ended, the one " +
+			"that ended\nlast first. One that waits for a person is marked; `claudeops gate` says why it does.",
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.listChains(cmd.Context(), f, since) },
 	}
@@ -30,9 +30,11 @@ func (a *app) chainsCommand() *cobra.Command {
 	flags.StringVar(&f.Outcome, "outcome", "", "only chains that ended so, such as needs_human")
 	flags.StringVarP(&f.Service, "service", "s", "", "only chains about this service")
 	flags.StringVar(&f.Trigger, "trigger", "", "only chains with this trigger")
-	flags.Var(console.TierFlag{Tier: &f.Tier, Allowed: escalation.Tiers()}, "tier", "only chains that are, or ended, at this tier")
+	flags.Var(console.TierFlag{Tier: &f.Tier, Allowed: escalation.Tiers()}, "tier",
+		"only chains that are, or ended, at this tier")
 	flags.DurationVar(&since, "since", 0, "only chains started in this time, such as 24h")
-	flags.BoolVar(&f.Waits, "waits", false, "only running chains that wait: for a person, a cooldown, a service, a budget or a worker")
+	flags.BoolVar(&f.Waits, "waits", false,
+		"only running chains that wait: for a person, a cooldown, a service, a budget or a worker")
 	flags.BoolVar(&f.Retries, "retries", false, "only running chains at a further attempt, or without a free worker")
 	flags.IntVar(&f.Limit, "limit", 20, "at most this many")
 	cmd.AddCommand(a.moveCommand())

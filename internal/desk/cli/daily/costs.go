@@ -19,10 +19,10 @@ func (a *app) costsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "costs",
 		Short: "Add up what sessions have cost, by day, tier, model, trigger and service",
-		Long: "Costs adds up the sessions that started in a time, in US dollars. Reports that were replaced after a reset count,\n" +
-			"because they were paid. A running session counts as soon as it has ended. The cost of a session is split evenly among\n" +
-			"the services that its verdict names. Days are those of this host's time zone; the budget of a day is one of UTC.\n\n" +
-			"The records answer: run it on the host that has them.",
+		Long: "Costs adds up the sessions that started in a time, in US dollars. Reports that were replaced after a " +
+			"reset count,\nbecause they were paid. A running session counts as soon as it has ended. The cost of a " +
+			"session is split evenly among\nthe services that its verdict names. Days are those of this host's time " +
+			"zone; the budget of a day is one of UTC.\n\nThe records answer: run it on the host that has them.",
 		Example: "  claudeops costs\n  claudeops costs --from 2026-11-01 --to 2026-11-30 -o json",
 		Args:    console.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.costs(cmd.Context(), from, to) },
@@ -46,7 +46,8 @@ func writeCosts(w io.Writer, report operations.CostReport) {
 		_, _ = fmt.Fprintf(w, "%s: no session has ended.\n", report.Period())
 		return
 	}
-	_, _ = fmt.Fprintf(w, "%s: %s in %s\n", report.Period(), costText(report.Total), plaintext.Count(report.Total.Sessions, "session"))
+	_, _ = fmt.Fprintf(w, "%s: %s in %s\n", report.Period(), costText(report.Total),
+		plaintext.Count(report.Total.Sessions, "session"))
 	estimated := report.Total.EstimatedUSD > 0
 	if look := report.HealthyLook; look.Sessions > 0 {
 		average := plaintext.Cost(look.AverageUSD, estimated)
@@ -59,7 +60,10 @@ func writeCosts(w io.Writer, report operations.CostReport) {
 	_, _ = fmt.Fprintf(w, "A month at this rate: %s\n", month)
 	rows := [][]string{}
 	add := func(title, name string, cost operations.Cost) {
-		rows = append(rows, []string{title, console.Printable(cmp.Or(name, "-"), 60), fmt.Sprint(cost.Sessions), costText(cost)})
+		rows = append(rows, []string{
+			title, console.Printable(cmp.Or(name, "-"), 60), fmt.Sprint(cost.Sessions),
+			costText(cost),
+		})
 	}
 	for _, tier := range report.Tiers {
 		add("tier", fmt.Sprint(int(tier.Tier)), tier.Cost)

@@ -1,5 +1,5 @@
-// Package daily holds the commands that people use every day: they start, show and direct chains, answer gates, and manage incidents,
-// memories and schedules. It also shows a chain as a tree, and line by line while the chain runs.
+// Package daily holds the commands that people use every day: they start, show and direct chains, answer gates, and
+// manage incidents, memories and schedules. It also shows a chain as a tree, and line by line while the chain runs.
 package daily
 
 import (
@@ -15,7 +15,8 @@ type app struct{ *console.Console }
 func Commands(c *console.Console) []*cobra.Command {
 	a := &app{c}
 	return []*cobra.Command{
-		a.runCommand(), a.chainCommand(), a.chainsCommand(), a.watchCommand(), a.escalateCommand(), a.cancelCommand(), a.costsCommand(),
-		a.gateCommand(), a.planCommand(), a.incidentsCommand(), a.memoryCommand(), a.scheduleCommand(), a.talkCommand(),
+		a.runCommand(), a.chainCommand(), a.chainsCommand(), a.watchCommand(), a.escalateCommand(), a.cancelCommand(),
+		a.costsCommand(), a.gateCommand(), a.planCommand(), a.incidentsCommand(), a.memoryCommand(),
+		a.scheduleCommand(), a.talkCommand(),
 	}
 }

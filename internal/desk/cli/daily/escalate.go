@@ -19,8 +19,9 @@ func (a *app) escalateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "escalate CHAIN",
 		Short: "Ask a running chain for a higher tier",
-		Long: "Escalate asks a running chain to go on with a higher tier at its next decision, or at once if it waits.\n" +
-			"The highest tier allowed and a dry run hold all the same. What became of it is among the chain's events.",
+		Long: "Escalate asks a running chain to go on with a higher tier at its next decision, or at once if it " +
+			"waits.\nThe highest tier allowed and a dry run hold all the same. What became of it is among the " +
+			"chain's events.",
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.escalate(cmd.Context(), args[0], signal) },
 	}

@@ -38,10 +38,11 @@ func (a *app) gateCommand() *cobra.Command {
 			"  f  fix               run the tier again in a new session\n" +
 			"  o  override          accept the state; the chain ends overridden\n" +
 			"  q  abort             the chain ends aborted\n\n" +
-			"Guidance for the agent may follow after a colon, as in `c: leave the database alone`. With --action it asks\n" +
-			"nothing and needs no terminal; with --output json and without --action it only shows.\n\n" + console.ExitHelp,
-		Example: "  claudeops gate\n  claudeops gate CHAIN\n  claudeops gate CHAIN --action f --guidance \"look at the proxy\" --actor ada",
-		Args:    console.OneArgumentAtMost,
+			"Guidance for the agent may follow after a colon, as in `c: leave the database alone`. With --action it " +
+			"asks\nnothing and needs no terminal; with --output json and without --action it only shows.\n\n" +
+			console.ExitHelp,
+		Example: "  claudeops gate\n  claudeops gate CHAIN\n  claudeops gate CHAIN --action f --guidance \"look at " +
+			"the proxy\" --actor ada", Args: console.OneArgumentAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(len(args) == 1); err != nil {
 				return program.Misuse(err)
@@ -85,7 +86,8 @@ func (a *app) answerGate(ctx context.Context, id string, o gateOptions) error {
 		return err
 	}
 	if o.gate != "" && o.gate != gate.ID {
-		return program.Misuse(fmt.Errorf("chain %s: the gate that is open is %s, not %s", id, gate.ID, console.Printable(o.gate, 60)))
+		return program.Misuse(fmt.Errorf("chain %s: the gate that is open is %s, not %s", id, gate.ID,
+			console.Printable(o.gate, 60)))
 	}
 	if o.action == "" && a.Output == console.JSON {
 		return a.Print(gate, nil)
@@ -103,14 +105,17 @@ func (a *app) answerGate(ctx context.Context, id string, o gateOptions) error {
 }
 
 // replyTo returns the answer in the flags. If the flags contain no answer, replyTo asks the person at the terminal.
-func (a *app) replyTo(ctx context.Context, id string, gate escalation.Gate, o gateOptions) (escalation.GateAnswer, error) {
+func (a *app) replyTo(
+	ctx context.Context, id string, gate escalation.Gate, o gateOptions,
+) (escalation.GateAnswer, error) {
 	if o.action != "" {
 		answer, err := escalation.ParseGateReply(gate, o.action)
 		switch {
 		case err != nil:
 			return answer, program.Misuse(fmt.Errorf("chain %s: %w", id, console.PrintableError(err)))
 		case o.guidance != "" && answer.Guidance != "":
-			return answer, program.Misuse(errors.New("--guidance and guidance after the colon of --action exclude each other"))
+			return answer, program.Misuse(errors.New("--guidance and guidance after the colon of --action exclude " +
+				"each other"))
 		}
 		answer.Guidance = cmp.Or(answer.Guidance, o.guidance)
 		return answer, nil

@@ -16,9 +16,9 @@ import (
 // guidanceLines is the height of the input field for guidance.
 const guidanceLines = 3
 
-// gateForm asks a person for the answer to a gate. First it asks for the action. If an agent continues after this action,
-// and the answer contains no guidance yet, gateForm asks for guidance. If the action ends the chain or accepts what is there, gateForm
-// asks for a confirmation.
+// gateForm asks a person for the answer to a gate. First it asks for the action. If an agent continues after this
+// action, and the answer contains no guidance yet, gateForm asks for guidance. If the action ends the chain or accepts
+// what is there, gateForm asks for a confirmation.
 type gateForm struct {
 	Gate escalation.Gate
 
@@ -162,7 +162,9 @@ func (m *askModel) View() tea.View {
 }
 
 // askAtGate shows the gate on the terminal, and asks the person for the answer.
-func (a *app) askAtGate(ctx context.Context, place console.Terminal, chainID string, gate escalation.Gate) (escalation.GateAnswer, error) {
+func (a *app) askAtGate(
+	ctx context.Context, place console.Terminal, chainID string, gate escalation.Gate,
+) (escalation.GateAnswer, error) {
 	model := &askModel{clock: a.Clock, chainID: chainID, gate: gate}
 	_, err := tea.NewProgram(model, place.Options(ctx, a.Environ)...).Run()
 	switch {

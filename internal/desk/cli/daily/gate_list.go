@@ -28,11 +28,13 @@ func (a *app) listGates(ctx context.Context, limit int) error {
 func writeLeftOut(w io.Writer, more int, open operations.GateList) {
 	console.WriteMore(w, more)
 	if open.Waiting > open.Asked {
-		_, _ = fmt.Fprintf(w, "%d chains wait, and only %d of them were asked: there may be older gates\n", open.Waiting, open.Asked)
+		_, _ = fmt.Fprintf(w, "%d chains wait, and only %d of them were asked: there may be older gates\n",
+			open.Waiting, open.Asked)
 	}
 }
 
-// gateTableWidth is the minimum width of the table in columns. On a narrower terminal, each field has a line of its own.
+// gateTableWidth is the minimum width of the table in columns. On a narrower terminal, each field has a line of its
+// own.
 const gateTableWidth = 80
 
 func (a *app) writeGates(w io.Writer, rows []operations.GateRow) {

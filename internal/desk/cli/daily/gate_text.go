@@ -60,7 +60,8 @@ func continuationOf(gate escalation.Gate) string {
 // newsOf describes what another chain has found about an incident.
 func newsOf(clock console.Clock, news escalation.GateNews) string {
 	text := fmt.Sprintf("%s is %s since %s, says chain %s",
-		console.Printable(news.IncidentID, 60), news.Status, clock.Moment(news.At), console.Printable(news.ChainID, 200))
+		console.Printable(news.IncidentID, 60), news.Status, clock.Moment(news.At),
+		console.Printable(news.ChainID, 200))
 	if news.Actor != "" {
 		text = fmt.Sprintf("%s was closed by %s at %s", console.Printable(news.IncidentID, 60),
 			console.Printable(news.Actor, escalation.MaxActor), clock.Moment(news.At))

@@ -15,22 +15,23 @@ import (
 func (a *app) incidentsCommand() *cobra.Command {
 	cmd := a.listIncidentsCommand("incidents")
 	cmd.Short = "List, show or close incidents"
-	cmd.Long = "An incident is one fault, over all the chains that meet it. Without a subcommand, incidents lists the open ones.\n" +
-		"The kind " + escalation.KindLookFailed + " means that looks with Tier 1 have no result, so nobody knows how the services are.\n" +
-		"The records answer: run it on the host that has them. Only close uses Temporal, to inform chains.\n\n" + incidentsHelp
-	cmd.Example = "  claudeops incidents\n  claudeops incidents --all --service jellyfin\n  claudeops incidents show 7\n" +
-		"  claudeops incidents close 7 --actor ada --reason \"the disk is replaced\""
+	cmd.Long = "An incident is one fault, over all the chains that meet it. Without a subcommand, incidents lists " +
+		"the open ones.\nThe kind " + escalation.KindLookFailed +
+		" means that looks with Tier 1 have no result, so nobody knows how the services are.\nThe records answer: " +
+		"run it on the host that has them. Only close uses Temporal, to inform chains.\n\n" + incidentsHelp
+	cmd.Example = "  claudeops incidents\n  claudeops incidents --all --service jellyfin\n  claudeops incidents show " +
+		"7\n  claudeops incidents close 7 --actor ada --reason \"the disk is replaced\""
 	cmd.AddCommand(a.listIncidentsCommand("list"), a.showIncidentCommand(), a.closeIncidentCommand())
 	return cmd
 }
 
 const incidentsHelp = "" +
-	"The list begins with the most severe open incidents, and of those with the one seen last. Resolved ones follow, the\n" +
-	"one resolved last first. The states are:\n\n" +
+	"The list begins with the most severe open incidents, and of those with the one seen last. Resolved ones follow, " +
+	"the\none resolved last first. The states are:\n\n" +
 	"  open       no chain works on it\n" +
 	"  repairing  a chain repairs it\n" +
-	"  waiting    a chain waits for a person or a limit (`claudeops gate` lists the gates), or has ended because a person must act\n" +
-	"  resolved   the fault is gone, or a person has closed the incident\n\n" +
+	"  waiting    a chain waits for a person or a limit (`claudeops gate` lists the gates), or has ended because a " +
+	"person must act\n  resolved   the fault is gone, or a person has closed the incident\n\n" +
 	"In JSON each incident has the fields of `claudeops incidents show`."
 
 func (a *app) listIncidentsCommand(name string) *cobra.Command {

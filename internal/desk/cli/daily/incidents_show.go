@@ -19,16 +19,18 @@ func (a *app) showIncidentCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ID",
 		Short: "Show an incident, what chains did about it, and who resolved it",
-		Long: "Show shows one incident, named by its ID (incident-7) or its number (7), with the chains that met it: the highest\n" +
-			"tier that may have changed something, the outcome, what was tried and the cost. Of the chains that have ended,\n" +
+		Long: "Show shows one incident, named by its ID (incident-7) or its number (7), with the chains that met it: " +
+			"the highest\ntier that may have changed something, the outcome, what was tried and the cost. Of the " +
+			"chains that have ended,\n" +
 			fmt.Sprintf("%d are listed, and those on which decisions depend; of those that wait the first %d.\n\n",
 				escalation.MaxIncidentChains, escalation.MaxActiveChains) +
 			"In JSON: id, services, kind, summary, severity, state, opened_at, last_seen_at, returned_at, worse_at,\n" +
-			"resolved_at, resolved_by (a chain or a person), resolved_reason, resolution (repaired, healed or closed),\n" +
-			"returned (how often it came back), returns (the times at which it came back after a repair), cost_usd, handler\n" +
-			"(the chain that takes care of it) and chains, each with chain_id, status (looking, repairing,\n" +
-			"waiting or ended), rule and reason, until (the end of the wait), outcome, at (of the status), max_tier (the\n" +
-			"highest tier that it was allowed), tier, did, since and cost_usd. Empty fields are left out.",
+			"resolved_at, resolved_by (a chain or a person), resolved_reason, resolution (repaired, healed or " +
+			"closed),\nreturned (how often it came back), returns (the times at which it came back after a repair), " +
+			"cost_usd, handler\n(the chain that takes care of it) and chains, each with chain_id, status (looking, " +
+			"repairing,\nwaiting or ended), rule and reason, until (the end of the wait), outcome, at (of the " +
+			"status), max_tier (the\nhighest tier that it was allowed), tier, did, since and cost_usd. Empty fields " +
+			"are left out.",
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.showIncident(cmd.Context(), args[0]) },
 	}
@@ -102,8 +104,8 @@ func writeIncidentChain(w io.Writer, clock console.Clock, width int, chain *esca
 	}
 }
 
-// chainStatus describes the work of a chain on the incident. If this work has ended, chainStatus describes how and when it
-// ended.
+// chainStatus describes the work of a chain on the incident. If this work has ended, chainStatus describes how and when
+// it ended.
 func chainStatus(clock console.Clock, chain *escalation.IncidentChain) string {
 	switch chain.Status {
 	case escalation.ChainEnded:
@@ -146,7 +148,8 @@ func resolutionOf(clock console.Clock, incident *operations.Incident) string {
 		return fmt.Sprintf("at %s: chain %s found it gone", at, console.PrintableID(incident.ResolvedBy))
 	case escalation.IncidentClosed:
 	}
-	text := fmt.Sprintf("at %s: %s closed it", at, console.Printable(incident.Closer(), escalation.MaxActor+len(" (verified)")))
+	text := fmt.Sprintf("at %s: %s closed it", at, console.Printable(incident.Closer(),
+		escalation.MaxActor+len(" (verified)")))
 	if incident.ResolvedReason != "" {
 		text += ": " + console.Printable(incident.ResolvedReason, escalation.MaxClosingReason)
 	}

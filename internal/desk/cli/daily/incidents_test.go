@@ -155,7 +155,8 @@ func TestCloseIncident(t *testing.T) {
 	require.Equal(t, "No open incidents.\n", atNoon(t, environ, "incidents").Stdout)
 }
 
-// TestIncidentOfAnAcceptedState checks which chain takes care of an incident whose state a person has accepted at a gate.
+// TestIncidentOfAnAcceptedState checks which chain takes care of an incident whose state a person has accepted at a
+// gate.
 func TestIncidentOfAnAcceptedState(t *testing.T) {
 	t.Parallel()
 	environ := clitest.Environment(t)

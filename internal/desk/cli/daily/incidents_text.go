@@ -12,13 +12,16 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// incidentTableWidth is the minimum width of the table in columns. On a narrower terminal, each incident has several lines.
+// incidentTableWidth is the minimum width of the table in columns. On a narrower terminal, each incident has several
+// lines.
 const incidentTableWidth = 140
 
 // maxSummary limits the summary of an incident in a list, in characters.
 const maxSummary = 120
 
-func writeIncidents(w io.Writer, clock console.Clock, width int, incidents []operations.Incident, f operations.IncidentFilter) {
+func writeIncidents(
+	w io.Writer, clock console.Clock, width int, incidents []operations.Incident, f operations.IncidentFilter,
+) {
 	switch {
 	case len(incidents) > 0 && (width == console.AnyWidth || width >= incidentTableWidth):
 		writeIncidentTable(w, clock, width, incidents)
@@ -32,13 +35,17 @@ func writeIncidents(w io.Writer, clock console.Clock, width int, incidents []ope
 }
 
 func writeIncidentTable(w io.Writer, clock console.Clock, width int, incidents []operations.Incident) {
-	lines := [][]string{{"INCIDENT", "STATE", "SEVERITY", "SERVICES", "KIND", "OPENED", "SEEN", "RETURNED", "COST", "CHAIN", "WHAT"}}
+	lines := [][]string{{
+		"INCIDENT", "STATE", "SEVERITY", "SERVICES", "KIND", "OPENED", "SEEN", "RETURNED", "COST",
+		"CHAIN", "WHAT",
+	}}
 	for i := range incidents {
 		one := &incidents[i]
 		lines = append(lines, []string{
-			one.ID, string(one.State), string(one.Severity), servicesOf(one, 60), cmp.Or(console.Printable(one.Kind, 30), "-"),
-			ago(clock, one.OpenedAt), ago(clock, one.LastSeenAt), fmt.Sprint(one.Returned), one.CostText(),
-			cmp.Or(console.Printable(one.Handler, 60), "-"), console.Printable(one.Summary, maxSummary),
+			one.ID, string(one.State), string(one.Severity), servicesOf(one, 60),
+			cmp.Or(console.Printable(one.Kind, 30), "-"), ago(clock, one.OpenedAt), ago(clock, one.LastSeenAt),
+			fmt.Sprint(one.Returned), one.CostText(), cmp.Or(console.Printable(one.Handler, 60), "-"),
+			console.Printable(one.Summary, maxSummary),
 		})
 	}
 	console.CutTable(w, lines, width)

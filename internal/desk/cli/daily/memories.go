@@ -18,15 +18,15 @@ import (
 func (a *app) memoryCommand() *cobra.Command {
 	cmd := a.listMemoriesCommand("memory")
 	cmd.Short = "List, confirm or change what agents have learned"
-	cmd.Long = "A memory is something learned that still holds in a month. Agents and conversations propose candidates. A candidate\n" +
-		"reaches no prompt before a person confirms it, or a second incident shows the same. The records answer: run it on\n" +
-		"the host that has them, or with --server.\n\n" + memoriesHelp
+	cmd.Long = "A memory is something learned that still holds in a month. Agents and conversations propose " +
+		"candidates. A candidate\nreaches no prompt before a person confirms it, or a second incident shows the " +
+		"same. The records answer: run it on\nthe host that has them, or with --server.\n\n" + memoriesHelp
 	cmd.Example = "  claudeops memory\n  claudeops memory show 7\n  claudeops memory confirm 7\n" +
-		"  claudeops memory add --service jellyfin --subject \"start order\" \"The NFS mount comes up after the service.\"\n" +
-		"  claudeops memory export > MEMORY.md"
+		"  claudeops memory add --service jellyfin --subject \"start order\" \"The NFS mount comes up after the " +
+		"service.\"\n  claudeops memory export > MEMORY.md"
 	cmd.AddCommand(
-		a.listMemoriesCommand("list"), a.showMemoryCommand(), a.addMemoryCommand(), a.confirmMemoryCommand(), a.editMemoryCommand(),
-		a.deleteMemoryCommand(), a.exportMemoriesCommand(),
+		a.listMemoriesCommand("list"), a.showMemoryCommand(), a.addMemoryCommand(), a.confirmMemoryCommand(),
+		a.editMemoryCommand(), a.deleteMemoryCommand(), a.exportMemoriesCommand(),
 	)
 	return cmd
 }
@@ -36,8 +36,8 @@ func addActor(flags *pflag.FlagSet, actor *string) {
 	flags.StringVar(actor, "actor", "", "who does it, for the record (default: the user)")
 }
 
-const memoriesHelp = "The list begins with the candidates, the newest first. The trust is the least of the sources, until a memory is\n" +
-	"confirmed:\n\n" +
+const memoriesHelp = "The list begins with the candidates, the newest first. The trust is the least of the sources, " +
+	"until a memory is\nconfirmed:\n\n" +
 	"  person     a person has written or confirmed it\n" +
 	"  incidents  two incidents have shown the same\n" +
 	"  output     a model has proposed it, which may have read it in the output of commands, such as logs\n\n" +
@@ -62,7 +62,8 @@ func (a *app) listMemoriesCommand(name string) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return a.listMemories(cmd.Context(), f, limit) },
 	}
 	addMemoryFilter(cmd, &f)
-	cmd.Flags().StringVar(&f.Status, "status", "", "only candidate, confirmed or deleted (default: candidate and confirmed)")
+	cmd.Flags().StringVar(&f.Status, "status", "",
+		"only candidate, confirmed or deleted (default: candidate and confirmed)")
 	cmd.Flags().IntVar(&limit, "limit", 100, "at most this many")
 	return cmd
 }

@@ -21,8 +21,9 @@ func (a *app) addMemoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add TEXT",
 		Short: "Add a memory, which agents get at once",
-		Long: "Add records a memory. You vouch for it, so it needs no confirmation. Write one sentence that still holds in a month;\n" +
-			"\"all is well\" is refused. Without --service it concerns all services. If a candidate says the same, add confirms it.",
+		Long: "Add records a memory. You vouch for it, so it needs no confirmation. Write one sentence that still " +
+			"holds in a month;\n\"all is well\" is refused. Without --service it concerns all services. If a " +
+			"candidate says the same, add confirms it.",
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			content.Kind, content.Text = escalation.MemoryKind(kind), args[0]
@@ -38,8 +39,8 @@ func (a *app) addMemoryCommand() *cobra.Command {
 	return cmd
 }
 
-const revisionHelp = "With --revision, as `claudeops memory show` prints it, nothing is changed if the memory has changed since " +
-	"you read it."
+const revisionHelp = "With --revision, as `claudeops memory show` prints it, nothing is changed if the memory has " +
+	"changed since you read it."
 
 // addRevision adds the flag --revision.
 func addRevision(flags *pflag.FlagSet, revision *int) {
@@ -58,8 +59,9 @@ func (a *app) confirmMemoryCommand() *cobra.Command {
 	return a.decideMemoryCommand(&cobra.Command{
 		Use:   "confirm ID",
 		Short: "Confirm a candidate, so that agents get it",
-		Long: "Confirm records that you vouch for a memory, named by its ID or its number. Read it first: what you confirm is told to\n" +
-			"agents as something that a person has confirmed. It cannot widen what they may do.\n\n" + revisionHelp,
+		Long: "Confirm records that you vouch for a memory, named by its ID or its number. Read it first: what you " +
+			"confirm is told to\nagents as something that a person has confirmed. It cannot widen what they may " +
+			"do.\n\n" + revisionHelp,
 	}, console.Memories.Confirm)
 }
 
@@ -67,15 +69,17 @@ func (a *app) deleteMemoryCommand() *cobra.Command {
 	return a.decideMemoryCommand(&cobra.Command{
 		Use:   "delete ID",
 		Short: "Delete a memory, so that agents do not get it any more",
-		Long: "Delete takes a memory, named by its ID or its number, out of all prompts. For 90 days it stays in the records: if an\n" +
-			"agent proposes it again, it stays deleted. `claudeops memory list --status deleted` lists such memories.\n\n" + revisionHelp,
+		Long: "Delete takes a memory, named by its ID or its number, out of all prompts. For 90 days it stays in the " +
+			"records: if an\nagent proposes it again, it stays deleted. `claudeops memory list --status deleted` " +
+			"lists such memories.\n\n" + revisionHelp,
 	}, console.Memories.Delete)
 }
 
 // decideMemoryCommand returns cmd with the arguments and flags of a decision on one memory.
 func (a *app) decideMemoryCommand(
 	cmd *cobra.Command,
-	decide func(m console.Memories, ctx context.Context, seen operations.SeenMemory, actor string) (memory.Memory, error),
+	decide func(m console.Memories, ctx context.Context, seen operations.SeenMemory, actor string) (memory.Memory,
+		error),
 ) *cobra.Command {
 	var actor string
 	var revision int
@@ -99,8 +103,9 @@ func (a *app) editMemoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "edit ID",
 		Short: "Change a memory, which also confirms it",
-		Long: "Edit changes a memory, named by its ID or its number. What no flag names stays as it is. You vouch for the result, so\n" +
-			"edit also confirms a candidate. The earlier texts stay among its sources. With --service \"\" it concerns all services.\n\n" +
+		Long: "Edit changes a memory, named by its ID or its number. What no flag names stays as it is. You vouch " +
+			"for the result, so\nedit also confirms a candidate. The earlier texts stay among its sources. With " +
+			"--service \"\" it concerns all services.\n\n" +
 			revisionHelp,
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -136,5 +141,9 @@ func (a *app) editMemoryCommand() *cobra.Command {
 
 // printMemory prints a memory, if err is nil.
 func (a *app) printMemory(m memory.Memory, err error) error {
-	return console.PrintResult(a.Console, m, err, func(w io.Writer, m memory.Memory) { writeMemory(w, a.Clock, a.Width(), &m) })
+	return console.PrintResult(a.Console, m, err, func(w io.Writer,
+		m memory.Memory,
+	) {
+		writeMemory(w, a.Clock, a.Width(), &m)
+	})
 }

@@ -18,10 +18,11 @@ func (a *app) showMemoryCommand() *cobra.Command {
 		Use:   "show ID",
 		Short: "Show a memory, where it comes from, and which sessions have read it",
 		Long: "Show shows one memory, named by its ID (memory-7) or its number (7).\n\n" +
-			"In JSON: id, kind, service (none: all services), subject, text, status, trust, decided_by and decided_at (of the\n" +
-			"confirmation or deletion), caution (why a second incident does not confirm it), revision, created_at, uses, last_used_at,\n" +
-			"sources, each with act, trust, at, person or chain_id and session_id, incidents and the text after\n" +
-			"it, and used_by (the latest uses), each with chain_id, session_id and at. Empty fields are left out.",
+			"In JSON: id, kind, service (none: all services), subject, text, status, trust, decided_by and " +
+			"decided_at (of the\nconfirmation or deletion), caution (why a second incident does not confirm it), " +
+			"revision, created_at, uses, last_used_at,\nsources, each with act, trust, at, person or chain_id and " +
+			"session_id, incidents and the text after\nit, and used_by (the latest uses), each with chain_id, " +
+			"session_id and at. Empty fields are left out.",
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, err := a.Operations.Memories.Get(cmd.Context(), args[0])
@@ -56,7 +57,8 @@ func writeMemory(w io.Writer, clock console.Clock, width int, m *memory.Memory) 
 		if i == 0 {
 			label = "Read by"
 		}
-		write(label, fmt.Sprintf("%s  chain %s", clock.DateTime(m.UsedBy[i].At), console.PrintableID(m.UsedBy[i].ChainID)))
+		write(label, fmt.Sprintf("%s  chain %s", clock.DateTime(m.UsedBy[i].At),
+			console.PrintableID(m.UsedBy[i].ChainID)))
 	}
 }
 
@@ -68,7 +70,8 @@ func memoryStatus(clock console.Clock, m *memory.Memory) string {
 	case m.DecidedBy == "":
 		return fmt.Sprintf("%s at %s, because two incidents have shown it", m.Status, clock.Moment(m.DecidedAt))
 	default:
-		return fmt.Sprintf("%s at %s by %s", m.Status, clock.Moment(m.DecidedAt), console.Printable(m.DecidedBy, escalation.MaxActor))
+		return fmt.Sprintf("%s at %s by %s", m.Status, clock.Moment(m.DecidedAt),
+			console.Printable(m.DecidedBy, escalation.MaxActor))
 	}
 }
 
@@ -79,7 +82,8 @@ func usesOf(clock console.Clock, m *memory.Memory) string {
 	return "by " + plaintext.Count(m.Uses, "session") + ", last at " + clock.Moment(m.LastUsedAt)
 }
 
-// describeSource describes what a person or a session did. If the memory's text was another one then, describeSource adds that.
+// describeSource describes what a person or a session did. If the memory's text was another one then, describeSource
+// adds that.
 func describeSource(clock console.Clock, source *memory.Source, text string) string {
 	who := console.Printable(source.Person, escalation.MaxActor)
 	if source.Person == "" {

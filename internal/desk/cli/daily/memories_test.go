@@ -15,8 +15,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/clitest"
 )
 
-// recordMemories writes four memories: 1 is a poisoned candidate with a secret and escapes, 2 was shown by two incidents, 3 is of a
-// person and was edited, 4 was deleted.
+// recordMemories writes four memories: 1 is a poisoned candidate with a secret and escapes, 2 was shown by two
+// incidents, 3 is of a person and was edited, 4 was deleted.
 func recordMemories(t *testing.T, environ []string) {
 	t.Helper()
 	s := clitest.OpenRecords(t, environ)

@@ -41,13 +41,13 @@ func (a *app) moveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "move [CHAIN...]",
 		Short: "Move running chains to the version of this program",
-		Long: "Move moves running chains to another version (CLAUDEOPS_DEPLOYMENT), whose workers then continue them. Name the\n" +
-			"chains, or move all chains of a version with --from.\n\n" +
-			"A chain is moved only if this program can replay its history. So use the claudeops of the target version. If a chain\n" +
-			"cannot be moved, the exit code is 1. Such a chain moves at its next gate, or ends in its version. The next step of a\n" +
-			"moved chain runs in the new version. A running agent is not disturbed.\n\n" +
-			"With --to you can choose another version than the version of this program. Then nothing is replayed. If that version\n" +
-			"cannot continue a chain, the chain stops until you move it back.\n\n" +
+		Long: "Move moves running chains to another version (CLAUDEOPS_DEPLOYMENT), whose workers then continue " +
+			"them. Name the\nchains, or move all chains of a version with --from.\n\n" +
+			"A chain is moved only if this program can replay its history. So use the claudeops of the target " +
+			"version. If a chain\ncannot be moved, the exit code is 1. Such a chain moves at its next gate, or ends " +
+			"in its version. The next step of a\nmoved chain runs in the new version. A running agent is not " +
+			"disturbed.\n\nWith --to you can choose another version than the version of this program. Then nothing " +
+			"is replayed. If that version\ncannot continue a chain, the chain stops until you move it back.\n\n" +
 			"In JSON: a list with chain_id, run_id, and build_id (the new version) or problem.",
 		Example: "  claudeops chains move chain-42\n  claudeops chains move --from v0.1.0",
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.moveChains(cmd.Context(), args, m) },
@@ -104,11 +104,12 @@ func (a *app) moveChains(ctx context.Context, ids []string, m moving) error {
 	return nil
 }
 
-// target returns the version to which chains are moved. The result replays reports whether this is the version of this program.
-// Only for its own version can this program check, by a replay, that the version can continue a chain.
+// target returns the version to which chains are moved. The result replays reports whether this is the version of this
+// program. Only for its own version can this program check, by a replay, that the version can continue a chain.
 func (m moving) target(settings config.Worker) (target worker.WorkerDeploymentVersion, replays bool, err error) {
 	if settings.Deployment == "" {
-		return target, false, fmt.Errorf("without %sDEPLOYMENT workers have no versions; set it as the workers do", config.Prefix)
+		return target, false, fmt.Errorf("without %sDEPLOYMENT workers have no versions; set it as the workers do",
+			config.Prefix)
 	}
 	own, err := supervisor.WorkerVersion(settings, program.Version())
 	if m.to == "" || (err == nil && m.to == own.BuildID) {
@@ -118,7 +119,9 @@ func (m moving) target(settings config.Worker) (target worker.WorkerDeploymentVe
 }
 
 // chainsOf returns the IDs of running chains of a version. It returns no more IDs than limit.
-func chainsOf(ctx context.Context, c operations.Connection, version worker.WorkerDeploymentVersion, limit int) ([]string, error) {
+func chainsOf(
+	ctx context.Context, c operations.Connection, version worker.WorkerDeploymentVersion, limit int,
+) ([]string, error) {
 	rows, err := operations.List(ctx, c, operations.RunningQuery(
 		"TemporalWorkerDeploymentVersion = "+operations.Quote(version.DeploymentName+":"+version.BuildID)), limit)
 	var ids []string
@@ -128,8 +131,8 @@ func chainsOf(ctx context.Context, c operations.Connection, version worker.Worke
 	return ids, err
 }
 
-// moveChain moves one chain and returns the ID of its run. If replays is true, moveChain first replays the history of the
-// chain, and moves the chain only if the replay succeeds.
+// moveChain moves one chain and returns the ID of its run. If replays is true, moveChain first replays the history of
+// the chain, and moves the chain only if the replay succeeds.
 func moveChain(
 	ctx context.Context, c operations.Connection, id string, target worker.WorkerDeploymentVersion, replays bool,
 ) (runID string, err error) {
@@ -146,23 +149,28 @@ func moveChain(
 		return runID, errors.New("it has ended")
 	}
 	if chain.GetVersioningInfo().GetBehavior() == enumspb.VERSIONING_BEHAVIOR_UNSPECIFIED {
-		return runID, errors.New("it belongs to no version: workers without versions began it, and they or the current version continue it")
+		return runID, errors.New("it belongs to no version: workers without versions began it, and they or the " +
+			"current version continue it")
 	}
 	if replays {
 		if err := operations.Replay(ctx, c, id, runID); err != nil {
-			return runID, fmt.Errorf("version %s cannot continue it, so it stays in its version: %w", target.BuildID, err)
+			return runID, fmt.Errorf("version %s cannot continue it, so it stays in its version: %w", target.BuildID,
+				err)
 		}
 	}
 	_, err = c.UpdateWorkflowExecutionOptions(ctx, client.UpdateWorkflowExecutionOptionsRequest{
 		WorkflowId: id, RunId: runID,
-		WorkflowExecutionOptionsChanges: client.WorkflowExecutionOptionsChanges{VersioningOverride: &client.VersioningOverrideChange{
-			// Override the version only until a worker of the target version has continued the chain. A permanent override
-			// would prevent later versions from continuing the chain.
-			Value: &client.OneTimeVersioningOverride{TargetVersion: target},
-		}},
+		WorkflowExecutionOptionsChanges: client.WorkflowExecutionOptionsChanges{
+			// Override the version only until a worker of the target version has continued the chain. A permanent
+			// override would prevent later versions from continuing the chain.
+			VersioningOverride: &client.VersioningOverrideChange{
+				Value: &client.OneTimeVersioningOverride{TargetVersion: target},
+			},
+		},
 	})
 	if _, unready := errors.AsType[*serviceerror.FailedPrecondition](err); unready {
-		err = fmt.Errorf("%w; start a worker of that version, see it in `claudeops workers`, and try again after a few seconds", err)
+		err = fmt.Errorf("%w; start a worker of that version, see it in `claudeops workers`, and try again after a "+
+			"few seconds", err)
 	}
 	return runID, err
 }
@@ -177,6 +185,7 @@ func writeMoved(w io.Writer, results []moved) {
 			_, _ = fmt.Fprintf(w, "Chain %s was not moved: %s\n", id, console.Printable(result.Problem, 500))
 			continue
 		}
-		_, _ = fmt.Fprintf(w, "Chain %s continues in version %s with its next step.\n", id, console.Printable(result.BuildID, 200))
+		_, _ = fmt.Fprintf(w, "Chain %s continues in version %s with its next step.\n", id,
+			console.Printable(result.BuildID, 200))
 	}
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// permitted asks a person once, before the first chain that may repair, how far agents may go, and keeps the answer in the file
-// of settings. It asks only on a terminal, and only while nobody has said so. It returns the input with the answer.
+// permitted asks a person once, before the first chain that may repair, how far agents may go, and keeps the answer in
+// the file of settings. It asks only on a terminal, and only while nobody has said so. It returns the input with the
+// answer.
 func (a *app) permitted(ctx context.Context, input workflows.ChainInput, yes bool) (workflows.ChainInput, error) {
 	place, ok := a.Terminal()
 	if !ok || yes || a.Operations.Server != "" || input.DryRun || input.MaxTier != 0 {

@@ -19,12 +19,15 @@ func (a *app) planCommand() *cobra.Command {
 	return console.Parent(&cobra.Command{
 		Use:   "plan",
 		Short: "Review a plan in a repository, or carry it out",
-		Long: "A plan is a committed Markdown file with phases: headings such as \"## Phase 1: The port\", with checklists. An author\n" +
-			"works in a worktree of its own, and a reviewer reads each commit. What needs a person waits at a gate.\n\n" +
-			"Both are chains: `claudeops chain`, `chains`, `watch`, `gate` and `cancel` take their IDs.",
+		Long: "A plan is a committed Markdown file with phases: headings such as \"## Phase 1: The port\", with " +
+			"checklists. An author\nworks in a worktree of its own, and a reviewer reads each commit. What needs a " +
+			"person waits at a gate.\n\nBoth are chains: `claudeops chain`, `chains`, `watch`, `gate` and `cancel` " +
+			"take their IDs.",
 	}, "the plan",
-		a.startPlanCommand(escalation.PlanReviewed, "review FILE", "Have a plan reviewed, and amended until it is approved"),
-		a.startPlanCommand(escalation.PlanRun, "run FILE", "Carry out the phases of a plan, one reviewed commit for each"),
+		a.startPlanCommand(escalation.PlanReviewed, "review FILE",
+			"Have a plan reviewed, and amended until it is approved"),
+		a.startPlanCommand(escalation.PlanRun, "run FILE",
+			"Carry out the phases of a plan, one reviewed commit for each"),
 		a.planStatusCommand())
 }
 
@@ -44,8 +47,8 @@ func (a *app) startPlanCommand(task escalation.PlanTask, use, short string) *cob
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: short,
-		Long: short + ".\nFILE is the path of the plan below the agents' working directory; it must be committed there. With --wait\n" +
-			"the command shows what happens until the chain has ended.\n\n" + console.ExitHelp,
+		Long: short + ".\nFILE is the path of the plan below the agents' working directory; it must be committed " +
+			"there. With --wait\nthe command shows what happens until the chain has ended.\n\n" + console.ExitHelp,
 		Example: "  claudeops plan " + string(task) + " docs/ports.md --repository infra --wait",
 		Args:    console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,19 +57,22 @@ func (a *app) startPlanCommand(task escalation.PlanTask, use, short string) *cob
 	}
 	flags := cmd.Flags()
 	o.Register(flags)
-	flags.StringVar(&o.id, "id", "", "workflow ID of the chain (default: one made of the task, the repository and the file)")
+	flags.StringVar(&o.id, "id", "", "workflow ID of the chain (default: one made of the task, the repository and "+
+		"the file)")
 	flags.StringVar(&o.actor, "actor", "", "who starts it, for the record (default: the name of your user)")
 	flags.Float64Var(&o.budget, "budget", 0, "lowers the budget of the chain, in US dollars (default: the workers')")
 	flags.BoolVarP(&o.wait, "wait", "w", false, "follow the chain until it has ended")
 	if task == escalation.PlanRun {
-		flags.StringSliceVar(&o.phases, "phase", nil, "number of a phase to carry out (default: all that are not done); can be repeated")
+		flags.StringSliceVar(&o.phases, "phase", nil,
+			"number of a phase to carry out (default: all that are not done); can be repeated")
 	}
 	return cmd
 }
 
 func (a *app) startPlan(ctx context.Context, task escalation.PlanTask, file string, o planOptions) error {
 	start := operations.PlanStart{Task: task, ID: o.id, Input: workflows.PlanInput{
-		File: path.Clean(file), Repository: o.Repository, Phases: o.phases, BudgetUSD: o.budget, Actor: a.Actor(o.actor),
+		File: path.Clean(file), Repository: o.Repository, Phases: o.phases, BudgetUSD: o.budget,
+		Actor: a.Actor(o.actor),
 	}}
 	var err error
 	if start.Input.Prompt, err = o.Request(a.Stdin); err == nil {
@@ -114,8 +120,9 @@ func (a *app) planStatusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status ID",
 		Short: "Show how far the phases of a plan are, and what they cost",
-		Long: "Status shows each phase of the plan of a chain: its status, its approved commit, the sessions of author and reviewer,\n" +
-			"how many of the blocking findings were fixed, and what phase, reviews and each fixed finding have cost.",
+		Long: "Status shows each phase of the plan of a chain: its status, its approved commit, the sessions of " +
+			"author and reviewer,\nhow many of the blocking findings were fixed, and what phase, reviews and each " +
+			"fixed finding have cost.",
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.showPlan(cmd.Context(), args[0]) },
 	}
@@ -127,7 +134,8 @@ func (a *app) showPlan(ctx context.Context, id string) error {
 		return err
 	}
 	if now.Chain.Plan == nil {
-		return program.Misuse(fmt.Errorf("chain %s works on no plan; see it with: %s", console.PrintableID(id), console.LookCommand(id)))
+		return program.Misuse(fmt.Errorf("chain %s works on no plan; see it with: %s", console.PrintableID(id),
+			console.LookCommand(id)))
 	}
 	status := planStatus{
 		ChainID: id, State: stateOf(now), Outcome: now.Chain.Outcome, Reason: now.Chain.Reason, CostUSD: now.CostUSD(),

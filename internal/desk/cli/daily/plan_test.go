@@ -46,8 +46,8 @@ func TestTreeOfAPlan(t *testing.T) {
 	chaintest.RequireGolden(t, "tree-plan.txt", b.Bytes())
 }
 
-// TestGateOfAPlan checks that the terminal offers to continue a session exactly where the gate does: not after a finding of the reviewer,
-// which the author corrects next.
+// TestGateOfAPlan checks that the terminal offers to continue a session exactly where the gate does: not after a
+// finding of the reviewer, which the author corrects next.
 func TestGateOfAPlan(t *testing.T) {
 	t.Parallel()
 	resumable, escalated := chaintest.Resumable(), chaintest.Planned()

@@ -73,7 +73,8 @@ func taskName(task escalation.PlanTask) string {
 	return "Run"
 }
 
-// phaseTableWidth is the minimum width of the table in columns. On a narrower terminal, each phase has lines of its own.
+// phaseTableWidth is the minimum width of the table in columns. On a narrower terminal, each phase has lines of its
+// own.
 const phaseTableWidth = 100
 
 // writePhases writes the phases of a plan.
@@ -95,7 +96,8 @@ func writePhaseTable(w io.Writer, width int, plan *escalation.PlanState) {
 	for _, phase := range plan.Phases {
 		fixed, perFix := operations.PhaseFixes(phase)
 		row := []string{
-			phaseName(phase), phaseProgress(plan, phase), operations.ShortCommit(phase.Commit), "", "", fixed, "", "", perFix,
+			phaseName(phase), phaseProgress(plan, phase), operations.ShortCommit(phase.Commit), "", "", fixed, "", "",
+			perFix,
 		}
 		if phase.Turns > 0 {
 			row[3], row[6] = strconv.Itoa(phase.Turns), phase.CostText()

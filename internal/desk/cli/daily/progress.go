@@ -25,7 +25,8 @@ func statusOf(clock console.Clock, now operations.Snapshot) string {
 	case operations.AttemptScheduled:
 		return fmt.Sprintf("attempt %d starts at %s", at.Number, clock.TimeOfDay(at.StartsAt))
 	case operations.AttemptQueued:
-		return fmt.Sprintf("attempt %d waits for a free worker on task queue %s", at.Number, console.Printable(at.Queue, 200))
+		return fmt.Sprintf("attempt %d waits for a free worker on task queue %s", at.Number,
+			console.Printable(at.Queue, 200))
 	case operations.AttemptPaused:
 		return fmt.Sprintf("attempt %d is paused in Temporal", at.Number)
 	}

@@ -33,8 +33,9 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Start a chain",
-		Long: "Run starts a chain and prints its ID. If the chain stops within four seconds, run says why. With --wait it shows what\n" +
-			"happens until the chain has ended; notifications that take long are left on their way.\n\n" + console.ExitHelp,
+		Long: "Run starts a chain and prints its ID. If the chain stops within four seconds, run says why. With " +
+			"--wait it shows what\nhappens until the chain has ended; notifications that take long are left on their " +
+			"way.\n\n" + console.ExitHelp,
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), o) },
 	}
@@ -45,7 +46,8 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringVar(&o.resumeFrom, "resume-from", "", "id of a conversation to start from")
 	flags.StringVar(&o.actor, "actor", "", "who starts the chain, for the record (default: the name of your user)")
 	flags.BoolVarP(&o.wait, "wait", "w", false, "follow the chain until it has ended")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do as configured: do not ask how far agents may go, as the first chain on a terminal does")
+	flags.BoolVarP(&o.yes, "yes", "y", false,
+		"do as configured: do not ask how far agents may go, as the first chain on a terminal does")
 	return cmd
 }
 
@@ -63,7 +65,8 @@ func (a *app) run(ctx context.Context, o runOptions) error {
 	case operations.KindOf(err) == operations.KindConflict:
 		return fmt.Errorf("%w, or see it with: %s", err, console.LookCommand(id))
 	case operations.TimedOut(err):
-		return fmt.Errorf("%w; the chain may have started: before you start another one, look with: %s", err, console.LookCommand(id))
+		return fmt.Errorf("%w; the chain may have started: before you start another one, look with: %s", err,
+			console.LookCommand(id))
 	case err != nil:
 		return err
 	}
@@ -82,8 +85,9 @@ func (a *app) run(ctx context.Context, o runOptions) error {
 // glanceTime limits how long run looks at a chain that it has started.
 const glanceTime = 4 * time.Second
 
-// glance looks at a chain that was just started, until a model has answered it, or for glanceTime. If the chain needs a person or waits
-// already, for example because the worker has no credentials or its database takes no writes, glance says why.
+// glance looks at a chain that was just started, until a model has answered it, or for glanceTime. If the chain needs a
+// person or waits already, for example because the worker has no credentials or its database takes no writes, glance
+// says why.
 func (a *app) glance(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(ctx, glanceTime)
 	defer cancel()
@@ -99,12 +103,14 @@ func (a *app) glance(ctx context.Context, id string) {
 	}
 }
 
-// saysWhyItStays says why a chain needs a person, waits or has ended badly. It reports whether there is no more to find out.
+// saysWhyItStays says why a chain needs a person, waits or has ended badly. It reports whether there is no more to find
+// out.
 func (a *app) saysWhyItStays(now operations.Snapshot) bool {
 	chain := now.Chain
 	switch gate := chain.OpenGate(); {
 	case gate != nil:
-		a.Say("It waits for you: %s. Answer with: %s", console.Printable(gate.Reason, 1_000), console.AnswerCommand(chain.ID))
+		a.Say("It waits for you: %s. Answer with: %s", console.Printable(gate.Reason, 1_000),
+			console.AnswerCommand(chain.ID))
 	case chain.Wait != nil:
 		a.Say("It waits: %s.", console.Printable(chain.Wait.Reason, 1_000))
 	case now.Waits != "":

@@ -15,8 +15,9 @@ func (a *app) scheduleCommand() *cobra.Command {
 	return console.Parent(&cobra.Command{
 		Use:   "schedule",
 		Short: "Start chains by the clock",
-		Long: "Schedule manages Temporal Schedules whose cycles each start one chain. A cycle ends with its chain, or when\n" +
-			"that waits for long, for a person among others: such a chain goes on by itself and holds up no later cycle.",
+		Long: "Schedule manages Temporal Schedules whose cycles each start one chain. A cycle ends with its chain, " +
+			"or when\nthat waits for long, for a person among others: such a chain goes on by itself and holds up no " +
+			"later cycle.",
 	}, "schedules",
 		a.createScheduleCommand(), a.updateScheduleCommand(), a.listSchedulesCommand(), a.describeScheduleCommand(),
 		a.pauseScheduleCommand(), a.resumeScheduleCommand(), a.triggerScheduleCommand(), a.deleteScheduleCommand(),
@@ -54,13 +55,16 @@ type changedSchedule struct {
 }
 
 // changeCommand returns cmd, which changes one schedule. The parameter done says what change has done.
-func (a *app) changeCommand(cmd *cobra.Command, done string, change func(ctx context.Context, id string) error) *cobra.Command {
+func (a *app) changeCommand(
+	cmd *cobra.Command, done string, change func(ctx context.Context, id string) error,
+) *cobra.Command {
 	cmd.Args = console.OneArgument
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := change(cmd.Context(), args[0])
-		return console.PrintResult(a.Console, changedSchedule{args[0], done}, err, func(w io.Writer, changed changedSchedule) {
-			_, _ = fmt.Fprintf(w, "Schedule %s: %s.\n", changed.ID, changed.Done)
-		})
+		return console.PrintResult(a.Console, changedSchedule{args[0], done}, err,
+			func(w io.Writer, changed changedSchedule) {
+				_, _ = fmt.Fprintf(w, "Schedule %s: %s.\n", changed.ID, changed.Done)
+			})
 	}
 	return cmd
 }
@@ -90,8 +94,12 @@ func (a *app) triggerScheduleCommand() *cobra.Command {
 	cmd := a.changeCommand(&cobra.Command{
 		Use:   "trigger ID",
 		Short: "Start a cycle now, also of a paused schedule",
-	}, "triggered", func(ctx context.Context, id string) error { return a.Operations.Schedules.Trigger(ctx, id, overlap) })
-	cmd.Flags().StringVar(&overlap, "overlap", "", "what if a cycle still runs (default: as the schedule says): "+operations.OverlapNames())
+	}, "triggered", func(ctx context.Context, id string) error {
+		return a.Operations.Schedules.Trigger(ctx, id,
+			overlap)
+	})
+	cmd.Flags().StringVar(&overlap, "overlap", "",
+		"what if a cycle still runs (default: as the schedule says): "+operations.OverlapNames())
 	return cmd
 }
 
@@ -99,5 +107,8 @@ func (a *app) deleteScheduleCommand() *cobra.Command {
 	return a.changeCommand(&cobra.Command{
 		Use:   "delete ID",
 		Short: "Delete a schedule; what runs goes on",
-	}, "deleted", func(ctx context.Context, id string) error { return a.Operations.Operations.Schedules.Delete(ctx, id) })
+	}, "deleted", func(ctx context.Context, id string) error {
+		return a.Operations.Operations.Schedules.Delete(ctx,
+			id)
+	})
 }

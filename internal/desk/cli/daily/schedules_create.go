@@ -26,7 +26,8 @@ const (
 	// skips the cycle. Each cycle examines the current state, so several cycles at once after an outage would be of no
 	// use.
 	defaultCatchup = time.Minute
-	// longestEvery is the longest interval. Much longer ones are those with which amend makes up for a change of the clocks.
+	// longestEvery is the longest interval. Much longer ones are those with which amend makes up for a change of the
+	// clocks.
 	longestEvery = 10 * 365 * 24 * time.Hour
 	// leastCatchup is Temporal's minimum catch-up window.
 	leastCatchup = 10 * time.Second
@@ -53,13 +54,15 @@ func (a *app) createScheduleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create ID",
 		Short: "Create a schedule",
-		Long: "Create makes a schedule that starts a chain every so often (--every) or at the times of a cron expression (--cron).\n" +
-			"What a chain does is said with the same flags as for `claudeops run`. Each has a conversation of its own.\n\n" +
-			"With --pause-on-failure a chain that ends failed pauses the schedule. With gates that is rare: a chain that cannot go\n" +
-			"on waits at its gate, of which people are told, and its cycle ends well. Chains that end failed without a gate pause\n" +
-			"it: where there are no gates (CLAUDEOPS_GATE_TIMEOUT=0s), and where the input is wrong for the workers.",
+		Long: "Create makes a schedule that starts a chain every so often (--every) or at the times of a cron " +
+			"expression (--cron).\nWhat a chain does is said with the same flags as for `claudeops run`. Each has a " +
+			"conversation of its own.\n\nWith --pause-on-failure a chain that ends failed pauses the schedule. With " +
+			"gates that is rare: a chain that cannot go\non waits at its gate, of which people are told, and its " +
+			"cycle ends well. Chains that end failed without a gate pause\nit: where there are no gates " +
+			"(CLAUDEOPS_GATE_TIMEOUT=0s), and where the input is wrong for the workers.",
 		Example: "  claudeops schedule create hourly --every 1h --jitter 5m\n" +
-			"  claudeops schedule create nightly --cron '30 2 * * *' --timezone Europe/Berlin --service nas --max-tier 2",
+			"  claudeops schedule create nightly --cron '30 2 * * *' --timezone Europe/Berlin --service nas " +
+			"--max-tier 2",
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.createSchedule(cmd.Context(), args[0], &o, cmd.Flags().Changed)
@@ -72,13 +75,16 @@ func (a *app) createScheduleCommand() *cobra.Command {
 // register adds the flags of o to flags.
 func (o *scheduleOptions) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.every, "every", 0, "time from one cycle to the next, such as 30m or 1h")
-	flags.DurationVar(&o.offset, "offset", 0, "with --every: how long after the full interval, such as 10m for ten past each hour")
-	flags.StringArrayVar(&o.cron, "cron", nil, "cron expression with 5 to 7 fields, or @daily and its like; can be repeated")
+	flags.DurationVar(&o.offset, "offset", 0,
+		"with --every: how long after the full interval, such as 10m for ten past each hour")
+	flags.StringArrayVar(&o.cron, "cron", nil,
+		"cron expression with 5 to 7 fields, or @daily and its like; can be repeated")
 	flags.StringVar(&o.timezone, "timezone", "",
 		"with --cron: time zone, such as Europe/Berlin (default UTC); a time that its clocks skip or repeat runs once")
 	flags.DurationVar(&o.jitter, "jitter", 0, "start each cycle up to this much later, by chance")
 	flags.StringVar(&o.overlap, "overlap", "skip", "what if the cycle before still runs: "+operations.OverlapNames())
-	flags.DurationVar(&o.catchup, "catchup-window", defaultCatchup, "how late a cycle may still start after an outage of Temporal")
+	flags.DurationVar(&o.catchup, "catchup-window", defaultCatchup,
+		"how late a cycle may still start after an outage of Temporal")
 	flags.BoolVar(&o.pauseOnFailure, "pause-on-failure", false,
 		"pause the schedule when a cycle's chain ends failed; rare with gates, see above")
 	flags.BoolVar(&o.paused, "paused", false, "create it paused")
@@ -174,7 +180,8 @@ func (o *scheduleOptions) check(id string, given func(flag string) bool) error {
 	case o.jitter < 0:
 		return fmt.Errorf("--jitter %s must not be negative", o.jitter)
 	case o.catchup < leastCatchup:
-		return fmt.Errorf("--catchup-window %s must be at least %s, which is the shortest that Temporal knows", o.catchup, leastCatchup)
+		return fmt.Errorf("--catchup-window %s must be at least %s, which is the shortest that Temporal knows",
+			o.catchup, leastCatchup)
 	}
 	for _, expression := range o.cron {
 		if strings.TrimSpace(expression) == "" {
@@ -183,7 +190,8 @@ func (o *scheduleOptions) check(id string, given func(flag string) bool) error {
 	}
 	policy, err := operations.OverlapPolicy(o.overlap)
 	if err == nil && o.pauseOnFailure && policy == enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL {
-		return errors.New("--pause-on-failure is of no use with --overlap allow_all: Temporal does not watch what may overlap")
+		return errors.New("--pause-on-failure is of no use with --overlap allow_all: Temporal does not watch what " +
+			"may overlap")
 	}
 	return err
 }

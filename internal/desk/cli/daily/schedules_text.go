@@ -55,7 +55,8 @@ func writeSchedule(w io.Writer, s operations.ScheduleDetail) {
 		{"Actor", cmp.Or(console.Printable(s.Actor, escalation.MaxActor), "-")},
 		{"Chains", mayOf(s.Input)},
 		{"Input", console.Printable(string(s.Input), 400)},
-		{"Cycles", fmt.Sprintf("%d started, %d skipped because one still ran, %d missed", s.Cycles, s.Skipped, s.Missed)},
+		{"Cycles", fmt.Sprintf("%d started, %d skipped because one still ran, %d missed", s.Cycles, s.Skipped,
+			s.Missed)},
 		{"Running", strings.Join(s.Running, ", ")},
 		{"Last", localTime(s.LastAt)},
 	}

@@ -25,9 +25,10 @@ func (a *app) updateScheduleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update ID",
 		Short: "Change a schedule; what runs goes on",
-		Long: "Update changes what the given flags say, and nothing else. --every or --cron replace all times of the schedule; its\n" +
-			"--offset or --timezone stays. --model replaces the models of the tiers that it names, and tier3= removes one.\n" +
-			"A schedule that is changed keeps its history, unlike one that is deleted and created again.",
+		Long: "Update changes what the given flags say, and nothing else. --every or --cron replace all times of the " +
+			"schedule; its\n--offset or --timezone stays. --model replaces the models of the tiers that it names, " +
+			"and tier3= removes one.\nA schedule that is changed keeps its history, unlike one that is deleted and " +
+			"created again.",
 		Example: "  claudeops schedule update hourly --every 30m\n" +
 			"  claudeops schedule update nightly --max-tier 3 --note 'repairs are allowed now'",
 		Args: console.OneArgument,
@@ -79,7 +80,9 @@ func (a *app) updateSchedule(ctx context.Context, id string, o *scheduleOptions,
 }
 
 // change changes a schedule as the given flags say, except for the input of its chains.
-func (o *scheduleOptions) change(id string, schedule *client.Schedule, given func(flag string) bool, now time.Time) error {
+func (o *scheduleOptions) change(
+	id string, schedule *client.Schedule, given func(flag string) bool, now time.Time,
+) error {
 	created, err := o.schedule("", "", workflows.ChainInput{})
 	if err != nil {
 		return err
@@ -118,7 +121,8 @@ func (o *scheduleOptions) changeTimes(spec *client.ScheduleSpec, given func(flag
 			offset = spec.Intervals[0].Offset
 		}
 		if offset >= o.every {
-			return fmt.Errorf("the schedule has an offset of %s, which must be less than --every: give --offset, too", offset)
+			return fmt.Errorf("the schedule has an offset of %s, which must be less than --every: give --offset, too",
+				offset)
 		}
 		spec.Intervals = []client.ScheduleIntervalSpec{{Every: o.every, Offset: offset}}
 		spec.Calendars, spec.TimeZoneName = nil, ""
@@ -141,8 +145,8 @@ func (o *scheduleOptions) changeTimes(spec *client.ScheduleSpec, given func(flag
 	return nil
 }
 
-// changeInput changes those fields of the input of a schedule's chains that the given flags describe. The parameter said holds
-// their values.
+// changeInput changes those fields of the input of a schedule's chains that the given flags describe. The parameter
+// said holds their values.
 func changeInput(
 	action client.ScheduleAction, said workflows.ChainInput, given func(flag string) bool, data converter.DataConverter,
 ) error {

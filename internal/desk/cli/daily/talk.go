@@ -31,13 +31,14 @@ func (a *app) talkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "talk [NAME]",
 		Short: "Talk to the supervisor, also about a chain",
-		Long: "Talk opens a conversation about your infrastructure. It looks and changes nothing: what it proposes is done only if you\n" +
-			"confirm it, in your name. NAME is the conversation; without it, each user has one of their own. A conversation survives\n" +
-			"the end of this command, of workers and of Temporal: what you send is answered.\n\n" +
-			"On a terminal it shows a screen: Enter sends, /yes N carries out a proposal, Ctrl-C stops the running turn, and once\n" +
-			"more leaves. With --message it sends one message, prints the answer, and ends with 0; without an answer it says why\n" +
-			"and ends with 1. Ctrl-C then stops the turn.\n\n" +
-			"With --chain the conversation begins with a copy of the last session of that chain: ask it what it did, and why.",
+		Long: "Talk opens a conversation about your infrastructure. It looks and changes nothing: what it proposes " +
+			"is done only if you\nconfirm it, in your name. NAME is the conversation; without it, each user has one " +
+			"of their own. A conversation survives\nthe end of this command, of workers and of Temporal: what you " +
+			"send is answered.\n\nOn a terminal it shows a screen: Enter sends, /yes N carries out a proposal, " +
+			"Ctrl-C stops the running turn, and once\nmore leaves. With --message it sends one message, prints the " +
+			"answer, and ends with 0; without an answer it says why\nand ends with 1. Ctrl-C then stops the turn.\n\n" +
+			"With --chain the conversation begins with a copy of the last session of that chain: ask it what it did, " +
+			"and why.",
 		Example: "  claudeops talk\n  claudeops talk --message \"how is jellyfin?\"\n" +
 			"  claudeops talk --chain chain-20261121-020140-b7dd05\n" +
 			"  claudeops talk --turn 3 --confirm 1\n  claudeops talk --show-context",
@@ -47,12 +48,15 @@ func (a *app) talkCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&o.message, "message", "m", "", "send this message and print the answer; - reads it from standard input")
-	flags.StringVar(&o.messageID, "message-id", "", "ID of the message: sent again with it, it is answered once (default: a new one)")
+	flags.StringVarP(&o.message, "message", "m", "",
+		"send this message and print the answer; - reads it from standard input")
+	flags.StringVar(&o.messageID, "message-id", "",
+		"ID of the message: sent again with it, it is answered once (default: a new one)")
 	flags.StringVar(&o.chain, "chain", "", "talk about this chain")
 	flags.StringVar(&o.actor, "actor", "", "who talks, for the record (default: the user)")
 	flags.IntVar(&o.confirm, "confirm", 0, "carry out this proposal of the turn that --turn names")
-	flags.IntVar(&o.turn, "turn", 0, "the turn for --confirm and --show-context (default for the latter: the latest one)")
+	flags.IntVar(&o.turn, "turn", 0, "the turn for --confirm and --show-context (default for the latter: the latest "+
+		"one)")
 	flags.IntVar(&o.history, "history", 0, "print this many of the latest turns")
 	flags.BoolVar(&o.end, "end", false, "end the conversation; the next message begins it anew, from the latest answer")
 	flags.BoolVar(&o.showContext, "show-context", false, "print what was sent in addition to a message")
@@ -71,7 +75,8 @@ func (o talkOptions) check() error {
 		return errors.New("--message, --confirm, --history, --end and --show-context exclude each other")
 	}
 	if o.confirm != 0 && o.turn <= 0 {
-		return errors.New("--confirm needs --turn: give the turn that has shown you the proposal, and not the latest one")
+		return errors.New("--confirm needs --turn: give the turn that has shown you the proposal, and not the latest " +
+			"one")
 	}
 	return nil
 }
@@ -105,8 +110,8 @@ func (a *app) talk(ctx context.Context, name string, o talkOptions) error {
 	}
 }
 
-// nameFor returns the name of the conversation if the person gives none: that of the chain or of the person. A server knows the
-// person by the token.
+// nameFor returns the name of the conversation if the person gives none: that of the chain or of the person. A server
+// knows the person by the token.
 func (a *app) nameFor(o talkOptions) string {
 	switch {
 	case o.chain != "":
@@ -139,7 +144,8 @@ func (a *app) sendOne(ctx context.Context, name string, o talkOptions) error {
 	}
 	turn, err := a.Operations.Conversations.Send(ctx, name, o.chain, message)
 	if operations.KindOf(err) == operations.KindFailure && err != nil {
-		return fmt.Errorf("%w; the message may have arrived: with --message-id %s it is sent again and paid once", err, message.MessageID)
+		return fmt.Errorf("%w; the message may have arrived: with --message-id %s it is sent again and paid once", err,
+			message.MessageID)
 	}
 	if err != nil {
 		return err
@@ -151,7 +157,8 @@ func (a *app) sendOne(ctx context.Context, name string, o talkOptions) error {
 		return errors.Join(ctx.Err(), stopErr)
 	}
 	if err != nil {
-		return fmt.Errorf("%w; the message has arrived: claudeops talk %s --history 5 shows its answer, turn %d", err, name, turn)
+		return fmt.Errorf("%w; the message has arrived: claudeops talk %s --history 5 shows its answer, turn %d", err,
+			name, turn)
 	}
 	ended.Text = message.Text
 	if err := a.Print(ended, func(w io.Writer) { writeAnswer(w, ended, a.Width()) }); err != nil {
@@ -163,7 +170,8 @@ func (a *app) sendOne(ctx context.Context, name string, o talkOptions) error {
 	return nil
 }
 
-// writeAnswer writes the reply of a turn, with its proposals. Output that does not go to a terminal has the reply in Markdown, as it is.
+// writeAnswer writes the reply of a turn, with its proposals. Output that does not go to a terminal has the reply in
+// Markdown, as it is.
 func writeAnswer(w io.Writer, turn escalation.TalkTurn, width int) {
 	if turn.Note != "" {
 		_, _ = fmt.Fprintf(w, "(%s)\n\n", console.Printable(turn.Note, 1_000))
@@ -176,11 +184,13 @@ func writeAnswer(w io.Writer, turn escalation.TalkTurn, width int) {
 		_, _ = fmt.Fprintln(w, strings.Join(reply(turn.Reply, width), "\n"))
 	}
 	for i, proposal := range turn.Proposals {
-		what, why := console.Printable(proposal.Describe(), escalation.MaxDescription), console.Printable(proposal.Why, 500)
+		what, why := console.Printable(proposal.Describe(), escalation.MaxDescription),
+			console.Printable(proposal.Why, 500)
 		_, _ = fmt.Fprintf(w, "\nProposal %d: %s\n  why: %s\n", i+1, what, why)
 	}
 	if len(turn.Proposals) > 0 {
-		_, _ = fmt.Fprintf(w, "\nNothing was done. To have it done in your name: claudeops talk %s --turn %d --confirm N\n",
+		_, _ = fmt.Fprintf(w, "\nNothing was done. To have it done in your name: claudeops talk %s --turn %d "+
+			"--confirm N\n",
 			strings.TrimPrefix(turn.ConversationID, escalation.ConversationPrefix), turn.Turn)
 	}
 }
@@ -214,7 +224,10 @@ func (a *app) confirmOne(ctx context.Context, name string, o talkOptions) error 
 	if err != nil {
 		return err
 	}
-	return a.Print(map[string]string{"result": result}, func(w io.Writer) { _, _ = fmt.Fprintln(w, console.Printable(result, 1_000)) })
+	return a.Print(map[string]string{"result": result}, func(w io.Writer) {
+		_,
+			_ = fmt.Fprintln(w, console.Printable(result, 1_000))
+	})
 }
 
 // end ends a conversation.
@@ -222,7 +235,10 @@ func (a *app) end(ctx context.Context, name string) error {
 	if err := a.Operations.Conversations.End(ctx, name); err != nil {
 		return err
 	}
-	return a.Print(map[string]string{"ended": name}, func(w io.Writer) { _, _ = fmt.Fprintf(w, "conversation %s is ended\n", name) })
+	return a.Print(map[string]string{"ended": name}, func(w io.Writer) {
+		_,
+			_ = fmt.Fprintf(w, "conversation %s is ended\n", name)
+	})
 }
 
 // printContext prints what was sent in addition to the message of a turn.

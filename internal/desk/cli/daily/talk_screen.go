@@ -22,8 +22,8 @@ import (
 const (
 	// maxShown limits the turns on the screen.
 	maxShown = 50
-	// nearInterval and farInterval are the times between two looks at a conversation with an open turn, on the server of this
-	// host and on another one, which may bill each look.
+	// nearInterval and farInterval are the times between two looks at a conversation with an open turn, on the server
+	// of this host and on another one, which may bill each look.
 	nearInterval, farInterval = 500 * time.Millisecond, 5 * time.Second
 	// serverInterval is the time between two looks through a server's API.
 	serverInterval = time.Second
@@ -116,7 +116,10 @@ func (c conversation) now() tea.Msg {
 }
 
 func (c conversation) send(id, text string) tea.Msg {
-	turn, err := c.Send(c.ctx, c.name, c.options.chain, escalation.TalkMessage{MessageID: id, Text: text, Actor: c.options.actor})
+	turn, err := c.Send(c.ctx, c.name, c.options.chain, escalation.TalkMessage{
+		MessageID: id, Text: text,
+		Actor: c.options.actor,
+	})
 	return sentMsg{turn, id, text, err}
 }
 
@@ -151,7 +154,8 @@ type talkModel struct {
 	// sending counts the messages that have no turn yet. looking reports whether another look is due.
 	sending int
 	looking bool
-	// unsent holds the IDs of messages that may not have arrived, by their text. Sent again, such a message is answered once.
+	// unsent holds the IDs of messages that may not have arrived, by their text. Sent again, such a message is answered
+	// once.
 	unsent map[string]string
 	// stopping reports whether the person has stopped the running turn. Another Ctrl-C leaves.
 	stopping bool
@@ -165,7 +169,10 @@ var _ tea.Model = (*talkModel)(nil)
 func newTalkModel(clock console.Clock, name string, talk conversation) *talkModel {
 	input := textinput.New()
 	input.Prompt, input.Placeholder, input.CharLimit = "> ", "your message", escalation.MaxTalkText
-	return &talkModel{clock: clock, name: name, talk: talk, interval: nearInterval, input: input, unsent: map[string]string{}}
+	return &talkModel{
+		clock: clock, name: name, talk: talk, interval: nearInterval, input: input,
+		unsent: map[string]string{},
+	}
 }
 
 // Init implements tea.Model.
@@ -274,8 +281,8 @@ func (m *talkModel) proposing() []escalation.TalkTurn {
 	return open
 }
 
-// labels returns a function that returns what to write to confirm a proposal: /yes N while only one turn proposes something, and else
-// /yes TURN.N, so that nobody confirms another proposal than the one that was read.
+// labels returns a function that returns what to write to confirm a proposal: /yes N while only one turn proposes
+// something, and else /yes TURN.N, so that nobody confirms another proposal than the one that was read.
 func (m *talkModel) labels() func(turn, number int) string {
 	single := len(m.proposing()) == 1
 	return func(turn, number int) string {
@@ -334,7 +341,8 @@ func (m *talkModel) sent(msg sentMsg) tea.Cmd {
 		return nil
 	}
 	m.keep(escalation.TalkTurn{
-		Turn: msg.turn, TalkMessage: escalation.TalkMessage{Text: msg.text}, State: escalation.TalkWaiting, ReceivedAt: m.clock(),
+		Turn: msg.turn, TalkMessage: escalation.TalkMessage{Text: msg.text}, State: escalation.TalkWaiting,
+		ReceivedAt: m.clock(),
 	})
 	return tea.Batch(func() tea.Msg { return m.talk.wait(msg.turn) }, m.look())
 }
@@ -350,7 +358,8 @@ func (m *talkModel) ended(msg turnEndedMsg) tea.Cmd {
 	return m.talk.now
 }
 
-// see shows the conversation as it is now, and looks again while a turn is open. A turn that has ended meanwhile is read.
+// see shows the conversation as it is now, and looks again while a turn is open. A turn that has ended meanwhile is
+// read.
 func (m *talkModel) see(msg nowMsg) tea.Cmd {
 	if msg.err != nil {
 		if operations.KindOf(msg.err) != operations.KindNotFound { // a conversation that nobody has begun
@@ -367,7 +376,10 @@ func (m *talkModel) see(msg nowMsg) tea.Cmd {
 			break
 		}
 		if !turn.State.Final() && (known == nil || !known.State.Final()) { // also those of other clients
-			m.keep(escalation.TalkTurn{Turn: turn.Turn, TalkMessage: escalation.TalkMessage{Text: turn.Head}, State: turn.State})
+			m.keep(escalation.TalkTurn{
+				Turn: turn.Turn, TalkMessage: escalation.TalkMessage{Text: turn.Head},
+				State: turn.State,
+			})
 		}
 	}
 	if m.isOpen() {
@@ -399,7 +411,8 @@ func (m *talkModel) find(number int) *escalation.TalkTurn {
 func (m *talkModel) keep(turn escalation.TalkTurn) {
 	known := m.find(turn.Turn)
 	if known == nil {
-		at, _ := slices.BinarySearchFunc(m.turns, turn.Turn, func(t escalation.TalkTurn, number int) int { return t.Turn - number })
+		at, _ := slices.BinarySearchFunc(m.turns, turn.Turn,
+			func(t escalation.TalkTurn, number int) int { return t.Turn - number })
 		m.turns = slices.Insert(m.turns, at, turn)
 		return
 	}
@@ -417,7 +430,8 @@ func (m *talkModel) keep(turn escalation.TalkTurn) {
 
 // isOpen reports whether a turn has not ended.
 func (m *talkModel) isOpen() bool {
-	return m.sending > 0 || slices.ContainsFunc(m.turns, func(turn escalation.TalkTurn) bool { return !turn.State.Final() })
+	return m.sending > 0 || slices.ContainsFunc(m.turns,
+		func(turn escalation.TalkTurn) bool { return !turn.State.Final() })
 }
 
 // isRunning reports whether a turn runs that can be stopped.

@@ -70,13 +70,15 @@ func (m *talkModel) progress() []string {
 	return append(lines, reply(m.state.Progress.Now.Text, m.size.Width)...)
 }
 
-// linesOf returns a turn as lines of at most width columns. The function label returns what to write to confirm a proposal.
+// linesOf returns a turn as lines of at most width columns. The function label returns what to write to confirm a
+// proposal.
 func linesOf(clock console.Clock, turn escalation.TalkTurn, width int, label func(turn, number int) string) []string {
 	head := cmp.Or(turn.Actor, "you")
 	if !turn.ReceivedAt.IsZero() {
 		head = clock.TimeOfDay(turn.ReceivedAt) + "  " + head
 	}
-	lines := []string{console.HeadStyle.Render(console.Cut(fmt.Sprintf("%d  %s", turn.Turn, console.Printable(head, 200)), width))}
+	lines := []string{console.HeadStyle.Render(console.Cut(fmt.Sprintf("%d  %s", turn.Turn,
+		console.Printable(head, 200)), width))}
 	lines = append(lines, block(turn.Text, width)...)
 	switch turn.State {
 	case escalation.TalkWaiting, escalation.TalkRunning:
@@ -99,11 +101,13 @@ func proposals(turn escalation.TalkTurn, width int, label func(turn, number int)
 	var lines []string
 	for i, proposal := range turn.Proposals {
 		label := fmt.Sprintf("  %s  ", label(turn.Turn, i+1))
-		text := console.Printable(proposal.Describe(), escalation.MaxDescription) + " — " + console.Printable(proposal.Why, 500)
+		text := console.Printable(proposal.Describe(), escalation.MaxDescription) + " — " +
+			console.Printable(proposal.Why, 500)
 		for _, confirmed := range turn.Confirmed {
 			if confirmed.Proposal == i+1 {
 				label = "  done  "
-				text = fmt.Sprintf("%s: %s", console.Printable(confirmed.Actor, 100), console.Printable(confirmed.Result, 500))
+				text = fmt.Sprintf("%s: %s", console.Printable(confirmed.Actor, 100),
+					console.Printable(confirmed.Result, 500))
 			}
 		}
 		for _, line := range console.Labelled(label, text, width) {
@@ -113,7 +117,8 @@ func proposals(turn escalation.TalkTurn, width int, label func(turn, number int)
 	return lines
 }
 
-// reply returns a reply in Markdown as lines of at most width columns. Output that does not go to a terminal has the reply as it is.
+// reply returns a reply in Markdown as lines of at most width columns. Output that does not go to a terminal has the
+// reply as it is.
 func reply(text string, width int) []string {
 	if width == console.AnyWidth {
 		return block(text, width)
@@ -135,7 +140,8 @@ func reply(text string, width int) []string {
 func block(text string, width int) []string {
 	var lines []string
 	for line := range strings.Lines(strings.TrimSpace(plaintext.Block(text))) {
-		lines = append(lines, console.Labelled("  ", strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", "    "), width)...)
+		lines = append(lines, console.Labelled("  ", strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", "    "),
+			width)...)
 	}
 	return lines
 }

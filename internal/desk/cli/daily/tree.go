@@ -64,7 +64,8 @@ func writeSnapshot(w io.Writer, clock console.Clock, now operations.Snapshot, li
 		writeGate(w, clock, chain.ID, gate)
 	}
 	if chain.Wait != nil {
-		_, _ = fmt.Fprintf(w, "Waiting until %s: %s\n", clock.Moment(chain.Wait.Until), console.Printable(chain.Wait.Reason, 300))
+		_, _ = fmt.Fprintf(w, "Waiting until %s: %s\n", clock.Moment(chain.Wait.Until),
+			console.Printable(chain.Wait.Reason, 300))
 	}
 	if now.Waits != "" {
 		_, _ = fmt.Fprintf(w, "Waiting for %s\n", console.Printable(now.Waits, 1_000))
@@ -85,7 +86,9 @@ func writeSnapshot(w io.Writer, clock console.Clock, now operations.Snapshot, li
 
 // writeSessions draws a line for each session. Below this line, it draws the calls of the session. It returns the total
 // duration of the sessions.
-func writeSessions(w io.Writer, clock console.Clock, now operations.Snapshot, listed listedCalls) (total time.Duration) {
+func writeSessions(
+	w io.Writer, clock console.Clock, now operations.Snapshot, listed listedCalls,
+) (total time.Duration) {
 	sessions := now.Chain.Sessions
 	var drawn bytes.Buffer
 	columns := tabwriter.NewWriter(&drawn, 0, 0, 2, ' ', 0)
@@ -104,7 +107,8 @@ func writeSessions(w io.Writer, clock console.Clock, now operations.Snapshot, li
 	}
 	_ = columns.Flush()
 	i, indent := 0, "│       "
-	for line := range strings.Lines(drawn.String()) { // one line for each session, because no cell contains a line break
+	// one line for each session, because no cell contains a line break
+	for line := range strings.Lines(drawn.String()) {
 		if i == len(sessions)-1 {
 			indent = "        "
 		}
@@ -135,7 +139,8 @@ func writeReview(w io.Writer, done escalation.Review) {
 	if judged := done.Judgement(); judged != "" {
 		what += " (" + judged + ")"
 	}
-	_, _ = fmt.Fprintf(w, "    Review of %s: %s\n", console.Printable(what, 160), console.Printable(done.Describe(), 300))
+	_, _ = fmt.Fprintf(w, "    Review of %s: %s\n", console.Printable(what, 160),
+		console.Printable(done.Describe(), 300))
 	for _, finding := range done.Findings[:min(len(done.Findings), maxFindings)] {
 		_, _ = fmt.Fprintf(w, "        %s\n", console.Printable(finding, maxFinding))
 	}
@@ -161,7 +166,8 @@ func writeGate(w io.Writer, clock console.Clock, chainID string, gate escalation
 		_, _ = fmt.Fprintf(w, "        %s\n", closingOf(clock, *gate.Answer))
 		return
 	}
-	_, _ = fmt.Fprintf(w, "        open since %s; answer with: %s\n", clock.Moment(gate.OpenedAt), console.AnswerCommand(chainID))
+	_, _ = fmt.Fprintf(w, "        open since %s; answer with: %s\n", clock.Moment(gate.OpenedAt),
+		console.AnswerCommand(chainID))
 }
 
 // WriteLineage writes the numbers of the sessions on one line, with arrows between them.
@@ -188,7 +194,9 @@ func markOf(status escalation.SessionStatus) string {
 }
 
 // figuresOf returns the cost and the duration of a session. For a running session, both are the values so far.
-func figuresOf(snapshot operations.Snapshot, session *escalation.Session, now time.Time) (cost string, took time.Duration) {
+func figuresOf(
+	snapshot operations.Snapshot, session *escalation.Session, now time.Time,
+) (cost string, took time.Duration) {
 	if session.Status == escalation.SessionRunning && snapshot.Live {
 		return snapshot.SpentText(), max(now.Sub(session.StartedAt), 0)
 	}

@@ -18,9 +18,10 @@ func (a *app) watchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch CHAIN",
 		Short: "Follow a chain live, and answer its gates in place",
-		Long: "Watch shows a chain as it runs: its tiers, tool calls, cost, waits and the chains of its issues. When it waits\n" +
-			"at a gate, the gate can be answered there, as `claudeops gate` does. Ctrl-C leaves; the chain goes on.\n" +
-			"Where there is no terminal it prints lines, as `claudeops run --wait` does.\n\n" + console.ExitHelp,
+		Long: "Watch shows a chain as it runs: its tiers, tool calls, cost, waits and the chains of its issues. When " +
+			"it waits\nat a gate, the gate can be answered there, as `claudeops gate` does. Ctrl-C leaves; the chain " +
+			"goes on.\nWhere there is no terminal it prints lines, as `claudeops run --wait` does.\n\n" +
+			console.ExitHelp,
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.watch(cmd.Context(), args[0], a.Actor(actor)) },
 	}

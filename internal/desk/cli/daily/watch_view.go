@@ -97,7 +97,8 @@ func (m *watchModel) attempt() []string {
 func (m *watchModel) calls(progress activities.TierProgress) []string {
 	var lines []string
 	for _, call := range progress.Now.Tools {
-		text := fmt.Sprintf("      %s %s  %s", callMark(call.State), console.Printable(call.Name, 40), console.Printable(call.Input, 160))
+		text := fmt.Sprintf("      %s %s  %s", callMark(call.State), console.Printable(call.Name, 40),
+			console.Printable(call.Input, 160))
 		lines = append(lines, m.cut(text))
 	}
 	return lines
@@ -141,7 +142,8 @@ func (m *watchModel) events(room int) []string {
 	}
 	lines := []string{""}
 	for _, event := range events[max(len(events)-room+1, 0):] {
-		lines = append(lines, console.FaintStyle.Render(m.cut(m.app.Clock.TimeOfDay(event.At)+"  "+console.Printable(event.Message, 300))))
+		line := m.app.Clock.TimeOfDay(event.At) + "  " + console.Printable(event.Message, 300)
+		lines = append(lines, console.FaintStyle.Render(m.cut(line)))
 	}
 	return lines
 }

@@ -99,15 +99,18 @@ func StartAllInOne(
 	return one, nil
 }
 
-// atServer returns environ with the address of the own Temporal server, whatever server environ names. The token is found by
-// the state directory.
+// atServer returns environ with the address of the own Temporal server, whatever server environ names. The token is
+// found by the state directory.
 func atServer(environ []string, address string) []string {
-	own := slices.DeleteFunc(slices.Clone(environ), func(variable string) bool { return strings.HasPrefix(variable, "TEMPORAL_") })
+	own := slices.DeleteFunc(slices.Clone(environ),
+		func(variable string) bool { return strings.HasPrefix(variable, "TEMPORAL_") })
 	return append(own, "TEMPORAL_ADDRESS="+address, "TEMPORAL_NAMESPACE="+embedded.DefaultNamespace)
 }
 
 // connect connects to the server, prepares its namespace, and publishes the address for other programs.
-func (one *AllInOne) connect(ctx context.Context, environment supervisor.Environment, keys *encryption.Keys) (err error) {
+func (one *AllInOne) connect(
+	ctx context.Context, environment supervisor.Environment, keys *encryption.Keys,
+) (err error) {
 	local := supervisor.LocalServer{Address: one.server.Address(), WebUI: one.server.UIURL(), Token: one.lock.Token}
 	if one.pages != nil {
 		local.Pages = one.pages.url()

@@ -40,8 +40,9 @@ type demoResult struct {
 	Chain escalation.Chain `json:"chain"`
 	operations.Lineage
 
-	// Pages is a link to the first page, and WebUI a link to the chain in Temporal's Web UI; both contain the demo's token, which
-	// is valid until the demo ends. Temporal is the address of the server. Without --keep, all three are empty.
+	// Pages is a link to the first page, and WebUI a link to the chain in Temporal's Web UI; both contain the demo's
+	// token, which is valid until the demo ends. Temporal is the address of the server. Without --keep, all three are
+	// empty.
 	Pages    string `json:"pages,omitempty"`
 	Temporal string `json:"temporal_address,omitempty"`
 	WebUI    string `json:"web_ui,omitempty"`
@@ -52,9 +53,10 @@ func (a *app) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch an incident climb all three tiers; needs nothing but this program",
-		Long: "Demo runs Temporal, its Web UI, a worker and a stand-in for claude in this process, breaks a pretend service,\n" +
-			"and lets a chain repair it. It needs no API key, no network and no database, and leaves nothing behind.\n" +
-			"It ends with 0 if the chain ended resolved, and with 1 if it did not or Ctrl-C came before.",
+		Long: "Demo runs Temporal, its Web UI, a worker and a stand-in for claude in this process, breaks a pretend " +
+			"service,\nand lets a chain repair it. It needs no API key, no network and no database, and leaves " +
+			"nothing behind.\nIt ends with 0 if the chain ended resolved, and with 1 if it did not or Ctrl-C came " +
+			"before.",
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), o) },
 	}
@@ -117,8 +119,8 @@ func (a *app) playDemo(ctx context.Context, stateDir string, o demoOptions) (esc
 	return result.Chain, errors.Join(err, one.Stop())
 }
 
-// quietLogger returns a logger for messages from a level on. After ctx ends, the logger writes nothing, because the interrupted parts
-// would log errors.
+// quietLogger returns a logger for messages from a level on. After ctx ends, the logger writes nothing, because the
+// interrupted parts would log errors.
 func (a *app) quietLogger(ctx context.Context, lowest slog.Level) *slog.Logger {
 	level := levelFunc(func() slog.Level {
 		if ctx.Err() != nil {
@@ -126,7 +128,10 @@ func (a *app) quietLogger(ctx context.Context, lowest slog.Level) *slog.Logger {
 		}
 		return lowest
 	})
-	return slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: level, ReplaceAttr: redact.New(a.Environ).Attr}))
+	return slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{
+		Level:       level,
+		ReplaceAttr: redact.New(a.Environ).Attr,
+	}))
 }
 
 // levelFunc is a log level that is computed again for each message.
@@ -140,7 +145,8 @@ func (f levelFunc) Level() slog.Level { return f() }
 // demoConfig installs the stand-in for claude and the broken service in stateDir. It returns the configuration of the
 // demo.
 func (a *app) demoConfig(stateDir string) (config.Config, []string, error) {
-	bin := filepath.Join(stateDir, "claude", "bin") // the stand-in writes its records into this directory, and its sandbox allows that
+	// the stand-in writes its records into this directory, and its sandbox allows that
+	bin := filepath.Join(stateDir, "claude", "bin")
 	if err := os.MkdirAll(bin, 0o700); err != nil {
 		return config.Config{}, nil, err
 	}
@@ -157,7 +163,9 @@ func (a *app) demoConfig(stateDir string) (config.Config, []string, error) {
 }
 
 // demoChain runs one chain and returns the result of the demo. If keep is not set, the result contains no addresses.
-func (a *app) demoChain(ctx context.Context, one *AllInOne, cfg config.Config, keep bool) (result demoResult, err error) {
+func (a *app) demoChain(
+	ctx context.Context, one *AllInOne, cfg config.Config, keep bool,
+) (result demoResult, err error) {
 	run, err := operations.Start(ctx, one.client, cfg.Worker.TaskQueue, "", workflows.ChainInput{
 		Trigger: escalation.TriggerManual, Services: []string{"jellyfin"}, Prompt: "People say that jellyfin is down.",
 	})
@@ -171,7 +179,8 @@ func (a *app) demoChain(ctx context.Context, one *AllInOne, cfg config.Config, k
 		a.Say("Watch it: %s\n", result.Pages)
 	}
 	follower := operations.Follower{
-		Client: one.client, Converter: encryption.NewConverter(cfg.Encryption.Keys), Local: true, Run: run, Patience: a.Patience,
+		Client: one.client, Converter: encryption.NewConverter(cfg.Encryption.Keys), Local: true, Run: run,
+		Patience: a.Patience,
 	}
 	if result.Chain, err = follower.Follow(ctx, daily.NewPrinter(a.Console)); err != nil {
 		return result, err

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
-// demoService is a small service. The demo really breaks the service, and the agents really repair it. A restart does not
-// help, because only a redeployment removes the stale lock file.
+// demoService is a small service. The demo really breaks the service, and the agents really repair it. A restart does
+// not help, because only a redeployment removes the stale lock file.
 const demoService = `#!/bin/sh
 case "$1" in
   status)   if [ -e "$2.lock" ]; then echo "HTTP 502 Bad Gateway"; else echo "HTTP 200 OK"; fi ;;
@@ -48,7 +48,8 @@ type demoSite struct{ bin, policy, work string }
 
 func demoSiteIn(stateDir string) demoSite {
 	return demoSite{
-		bin: filepath.Join(stateDir, "bin"), policy: filepath.Join(stateDir, "policy.yaml"), work: filepath.Join(stateDir, "work"),
+		bin: filepath.Join(stateDir, "bin"), policy: filepath.Join(stateDir, "policy.yaml"),
+		work: filepath.Join(stateDir, "work"),
 	}
 }
 
@@ -116,13 +117,17 @@ func demoScenario() claudesim.Scenario {
 			})),
 		).Named("repair safely"),
 		claudesim.On(claudesim.Match{Model: "opus"},
-			think(18_000, 1_200, claudesim.Bash("homelab redeploy jellyfin").Saying("The lock goes away with a redeployment.")),
+			think(18_000, 1_200, claudesim.Bash("homelab redeploy jellyfin").Saying("The lock goes away with a "+
+				"redeployment.")),
 			think(19_000, 1_200, claudesim.Bash("homelab status jellyfin")),
 			think(20_000, 2_000, claudesim.Conclude(escalation.Verdict{
 				Status:   escalation.VerdictResolved,
 				Summary:  "redeployed jellyfin, which cleared the lock; it answers 200",
 				Services: []string{"jellyfin"}, Checks: check(escalation.CheckHealthy, ""),
-				Actions: []escalation.Action{{Kind: escalation.ActionRedeployment, Service: "jellyfin", Succeeded: true}},
+				Actions: []escalation.Action{{
+					Kind: escalation.ActionRedeployment, Service: "jellyfin",
+					Succeeded: true,
+				}},
 			})),
 		).Named("repair fully"),
 	)

@@ -34,8 +34,8 @@ func (a *app) envCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",
 		Short: "Print what temporal, tctl and a browser need for the server of `claudeops up`",
-		Long: "Env prints lines for a shell that lead temporal and tctl to the `claudeops up` on this state directory, and the links\n" +
-			"that open its pages and Temporal's Web UI:\n\n  eval \"$(claudeops env)\"\n\n" +
+		Long: "Env prints lines for a shell that lead temporal and tctl to the `claudeops up` on this state " +
+			"directory, and the links\nthat open its pages and Temporal's Web UI:\n\n  eval \"$(claudeops env)\"\n\n" +
 			"The lines and the links hold the token of the server: whoever has it may do everything there.",
 		Args: console.NoArguments,
 		RunE: func(*cobra.Command, []string) error { return a.env() },

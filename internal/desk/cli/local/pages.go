@@ -54,7 +54,9 @@ type pageOptions struct {
 }
 
 // openLocalPages opens the pages of a `claudeops up`, whose token is secret.
-func openLocalPages(ctx context.Context, cfg config.Config, o Pages, secret string, logger *slog.Logger) (*pageServer, error) {
+func openLocalPages(
+	ctx context.Context, cfg config.Config, o Pages, secret string, logger *slog.Logger,
+) (*pageServer, error) {
 	return openPages(ctx, cfg, pageOptions{
 		listen: net.JoinHostPort("127.0.0.1", strconv.Itoa(o.Port)), hint: "--web-port",
 		owner: access.Owner{Name: ownName(), Secret: secret}, temporalUI: o.temporalUI, logger: logger,
@@ -94,7 +96,8 @@ func openPages(ctx context.Context, cfg config.Config, o pageOptions) (_ *pageSe
 	}
 	p.chat.Progress = cfg.Web.ChatProgress
 	p.settings = web.Options{
-		Access: p.access, Hosts: hostsOf(cfg.Web, o.listen), Origins: originsOf(cfg.Web), Admit: admitOthers, Logger: o.logger,
+		Access: p.access, Hosts: hostsOf(cfg.Web, o.listen), Origins: originsOf(cfg.Web), Admit: admitOthers,
+		Logger: o.logger,
 	}
 	if cfg.Web.Certificate != "" {
 		certificate := &certificateFile{cert: cfg.Web.Certificate, key: cfg.Web.Key}
@@ -115,7 +118,10 @@ func (p *pageServer) prepare(does *operations.Operations) error {
 		return err
 	}
 	options := p.settings
-	options.Parts = []web.Part{shown, api.New(does, p.hub, program.Version()), completions.New(does.Conversations, p.chat)}
+	options.Parts = []web.Part{
+		shown, api.New(does, p.hub, program.Version()),
+		completions.New(does.Conversations, p.chat),
+	}
 	p.server, err = web.New(options)
 	return err
 }
@@ -125,13 +131,15 @@ const eventsPath = "/api/v1/events"
 
 func listenError(o pageOptions, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("the address %s for the pages is in use by another program; choose another with %s: %w", o.listen, o.hint, err)
+		return fmt.Errorf("the address %s for the pages is in use by another program; choose another with %s: %w",
+			o.listen, o.hint, err)
 	}
-	return fmt.Errorf("the address %s for the pages cannot be opened; choose another with %s: %w", o.listen, o.hint, err)
+	return fmt.Errorf("the address %s for the pages cannot be opened; choose another with %s: %w", o.listen, o.hint,
+		err)
 }
 
-// admitOthers refuses connections of agents. A connection from another host is none: agents run where their worker does, and
-// the kernel says only of this host's connections who has opened them.
+// admitOthers refuses connections of agents. A connection from another host is none: agents run where their worker
+// does, and the kernel says only of this host's connections who has opened them.
 func admitOthers(conn net.Conn) error {
 	remote, ok := conn.RemoteAddr().(*net.TCPAddr)
 	if !ok {

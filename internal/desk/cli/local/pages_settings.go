@@ -56,7 +56,8 @@ func proxyOf(settings config.Web) (access.Proxy, error) {
 	}
 	info, err := os.Stat(settings.ProxySecretFile)
 	if err == nil && info.Mode().Perm()&0o027 != 0 {
-		err = fmt.Errorf("it has the mode %04o, with which others can read or change it; do: chmod 0600", info.Mode().Perm())
+		err = fmt.Errorf("it has the mode %04o, with which others can read or change it; do: chmod 0600",
+			info.Mode().Perm())
 	}
 	content := []byte(nil)
 	if err == nil {
@@ -66,7 +67,8 @@ func proxyOf(settings config.Web) (access.Proxy, error) {
 		err = fmt.Errorf("a secret has at least %d characters", minProxySecret)
 	}
 	if err != nil {
-		return proxy, fmt.Errorf("the secret of the trusted proxy (CLAUDEOPS_WEB_PROXY_SECRET_FILE) cannot be used: %w", err)
+		return proxy, fmt.Errorf("the secret of the trusted proxy (CLAUDEOPS_WEB_PROXY_SECRET_FILE) cannot be used: %w",
+			err)
 	}
 	return proxy, nil
 }
@@ -98,7 +100,8 @@ func (c *certificateFile) get() (*tls.Certificate, error) {
 	case err == nil:
 		c.known, c.read = &loaded, time.Now()
 	case c.known == nil:
-		return nil, fmt.Errorf("load the certificate of the pages (CLAUDEOPS_WEB_TLS_CERT_FILE, CLAUDEOPS_WEB_TLS_KEY_FILE): %w", err)
+		return nil, fmt.Errorf("load the certificate of the pages (CLAUDEOPS_WEB_TLS_CERT_FILE, "+
+			"CLAUDEOPS_WEB_TLS_KEY_FILE): %w", err)
 	}
 	return c.known, nil
 }

@@ -26,9 +26,9 @@ var publicRoutes = map[string]bool{
 	"GET /assets/{hash}/{name}": true,
 }
 
-// TestEveryRouteOfTheServer walks all routes of the server as `up` and `web` serve it. Without a login, with a token of a lower
-// role and with a token of another kind each refuses, also what a page of another site sends with a valid cookie. No GET
-// needs a role that could change something.
+// TestEveryRouteOfTheServer walks all routes of the server as `up` and `web` serve it. Without a login, with a token of
+// a lower role and with a token of another kind each refuses, also what a page of another site sends with a valid
+// cookie. No GET needs a role that could change something.
 func TestEveryRouteOfTheServer(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

@@ -46,8 +46,9 @@ func (a *app) upCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Run everything on this machine: pages, Temporal, its Web UI and a worker",
-		Long: "Up runs a Temporal server on a file in the state directory, its Web UI, a worker with the real claude, and the\n" +
-			"pages on which you see and direct it, all in this process. Ctrl-C drains it. Started again, it goes on with what was running.",
+		Long: "Up runs a Temporal server on a file in the state directory, its Web UI, a worker with the real " +
+			"claude, and the\npages on which you see and direct it, all in this process. Ctrl-C drains it. Started " +
+			"again, it goes on with what was running.",
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.up(cmd.Context(), o) },
 	}
@@ -104,15 +105,16 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 		Environ: a.Environ, Host: host, Version: program.Version(), Logger: logger, Telemetry: watched,
 	})
 	if errors.Is(err, supervisor.ErrLocalInUse) || errors.Is(err, embedded.ErrInUse) {
-		return fmt.Errorf("another `claudeops up` runs on the state directory %s: use that one, or set CLAUDEOPS_STATE_DIR to another",
+		return fmt.Errorf("another `claudeops up` runs on the state directory %s: use that one, or set "+
+			"CLAUDEOPS_STATE_DIR to another",
 			cfg.State.Dir)
 	}
 	if err != nil {
 		return err
 	}
 	result := Running{
-		Pages: one.pages.url(), Temporal: one.server.Address(), WebUI: one.server.UIURL(), StateDir: cfg.State.Dir, Agents: extent(cfg),
-		Problem: <-problem, OwnDir: saysStateDir(cfg),
+		Pages: one.pages.url(), Temporal: one.server.Address(), WebUI: one.server.UIURL(), StateDir: cfg.State.Dir,
+		Agents: extent(cfg), Problem: <-problem, OwnDir: saysStateDir(cfg),
 	}
 	if err := result.Print(a.Console, one.lock.Token); err != nil {
 		return errors.Join(err, one.Stop())
@@ -132,15 +134,16 @@ func extent(cfg config.Config) string {
 	}
 }
 
-// saysStateDir reports whether the state directory is set in the environment of this terminal only, so that another terminal needs it.
+// saysStateDir reports whether the state directory is set in the environment of this terminal only, so that another
+// terminal needs it.
 func saysStateDir(cfg config.Config) bool {
 	return slices.ContainsFunc(cfg.Settings(), func(setting config.Setting) bool {
 		return setting.Name == config.Prefix+"STATE_DIR" && setting.Source == config.SourceEnvironment
 	})
 }
 
-// Print prints the addresses. It prints the links with the token only on a terminal. Output elsewhere can be stored, for
-// example in the journal of a service, where agents could read the token.
+// Print prints the addresses. It prints the links with the token only on a terminal. Output elsewhere can be stored,
+// for example in the journal of a service, where agents could read the token.
 func (r Running) Print(c *console.Console, token string) error {
 	here := "claudeops"
 	if r.OwnDir {
@@ -151,7 +154,8 @@ func (r Running) Print(c *console.Console, token string) error {
 		pages, webUI = access.Link(r.Pages, token), access.Link(r.WebUI, token)
 	}
 	return c.Print(r, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "Claude Ops is up.\n  Pages     %s\n  Temporal  %s, and its Web UI %s\n  State     %s\n  Agents    %s\n\n",
+		_, _ = fmt.Fprintf(w, "Claude Ops is up.\n  Pages     %s\n  Temporal  %s, and its Web UI %s\n  State     "+
+			"%s\n  Agents    %s\n\n",
 			pages, r.Temporal, webUI, r.StateDir, r.Agents)
 		if r.Problem != "" {
 			_, _ = fmt.Fprintf(w, "Agents cannot work yet: %s.\n\n", r.Problem)

@@ -25,8 +25,9 @@ func (a *app) webCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "web",
 		Short: "Serve the pages and the API beside the workers of a team",
-		Long: "Web serves the pages on which people see chains and direct them, and the API. It uses the same Temporal and the same\n" +
-			"records as the workers. `claudeops up` serves them itself. docs/web.md describes tokens, proxies and TLS.",
+		Long: "Web serves the pages on which people see chains and direct them, and the API. It uses the same " +
+			"Temporal and the same\nrecords as the workers. `claudeops up` serves them itself. docs/web.md describes " +
+			"tokens, proxies and TLS.",
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.web(cmd.Context()) },
 	}
@@ -51,7 +52,8 @@ func (a *app) web(ctx context.Context) error {
 		return err
 	}
 	if !cfg.Web.IsLocal() && len(tokens) == 0 && len(cfg.Web.TrustedProxy) == 0 {
-		return program.Misuse(fmt.Errorf("nobody could log in at %s: make a token with `claudeops web token create NAME --role ROLE`, "+
+		return program.Misuse(fmt.Errorf("nobody could log in at %s: make a token with `claudeops web token create "+
+			"NAME --role ROLE`, "+
 			"or set CLAUDEOPS_WEB_TRUSTED_PROXY", cfg.Web.Listen))
 	}
 	if err := cfg.MakeDirs(); err != nil {
@@ -59,7 +61,8 @@ func (a *app) web(ctx context.Context) error {
 	}
 	logger := supervisor.NewLogger(a.Stderr, cfg.Log, redact.New(a.Environ))
 	pages, err := openPages(ctx, cfg, pageOptions{
-		listen: cfg.Web.Listen, hint: "CLAUDEOPS_WEB_LISTEN", temporalUI: temporalUIOf(cfg.Notify, a.Environ), logger: logger,
+		listen: cfg.Web.Listen, hint: "CLAUDEOPS_WEB_LISTEN", temporalUI: temporalUIOf(cfg.Notify, a.Environ),
+		logger: logger,
 	})
 	if err != nil {
 		return err
@@ -79,7 +82,8 @@ func (a *app) web(ctx context.Context) error {
 	return errors.Join(err, pages.close())
 }
 
-// temporalUIOf returns a function that returns the address of a chain in Temporal's Web UI; nil if the settings name none.
+// temporalUIOf returns a function that returns the address of a chain in Temporal's Web UI; nil if the settings name
+// none.
 func temporalUIOf(settings config.Notify, environ []string) func(chainID, runID string) string {
 	if settings.UIURL == "" {
 		return nil

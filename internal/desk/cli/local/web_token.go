@@ -20,8 +20,8 @@ func (a *app) tokenCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Create, list and revoke the tokens of people and programs",
-		Long: "Token changes the file of tokens of this host (CLAUDEOPS_WEB_TOKENS_FILE). The file has the hashes of the tokens.\n" +
-			"`claudeops web` and `claudeops up` use each change at once.",
+		Long: "Token changes the file of tokens of this host (CLAUDEOPS_WEB_TOKENS_FILE). The file has the hashes of " +
+			"the tokens.\n`claudeops web` and `claudeops up` use each change at once.",
 	}
 	cmd.AddCommand(a.createTokenCommand(), a.listTokensCommand(), a.revokeTokenCommand())
 	return cmd
@@ -33,10 +33,10 @@ func (a *app) createTokenCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a token, and print it once",
-		Long: "Create prints a new token. Nothing keeps the token itself, so give it to its owner now. What its owner does is\n" +
-			"recorded under NAME.",
-		Example: "  claudeops web token create ada --role operate\n  claudeops web token create alertmanager --role alert",
-		Args:    cobra.ExactArgs(1),
+		Long: "Create prints a new token. Nothing keeps the token itself, so give it to its owner now. What its " +
+			"owner does is\nrecorded under NAME.",
+		Example: "  claudeops web token create ada --role operate\n  claudeops web token create alertmanager --role " +
+			"alert", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(roles) == 0 {
 				return program.Misuse(errors.New("--role is missing: it must be view, answer, operate, alert or talk"))
@@ -44,8 +44,10 @@ func (a *app) createTokenCommand() *cobra.Command {
 			return a.createToken(access.Token{Name: args[0], Roles: rolesOf(roles)}, expires)
 		},
 	}
-	cmd.Flags().StringSliceVar(&roles, "role", nil, "what the token permits: view, answer, operate, alert or talk; may be repeated")
-	cmd.Flags().DurationVar(&expires, "expires", 0, "time after which the token is not valid any more, such as 720h (default never)")
+	cmd.Flags().StringSliceVar(&roles, "role", nil,
+		"what the token permits: view, answer, operate, alert or talk; may be repeated")
+	cmd.Flags().DurationVar(&expires, "expires", 0,
+		"time after which the token is not valid any more, such as 720h (default never)")
 	return cmd
 }
 
@@ -139,7 +141,8 @@ func (a *app) listTokens() error {
 			if !row.ExpiresAt.IsZero() {
 				until = "until " + a.Clock.Moment(row.ExpiresAt)
 			}
-			_, _ = fmt.Fprintf(w, "%s  %s  created %s  %s\n", console.Printable(row.Name, escalation.MaxActor), strings.Join(roles, ","),
+			_, _ = fmt.Fprintf(w, "%s  %s  created %s  %s\n", console.Printable(row.Name, escalation.MaxActor),
+				strings.Join(roles, ","),
 				a.Clock.Moment(row.CreatedAt), until)
 		}
 	})

@@ -45,21 +45,23 @@ func (a *app) codecCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "codec",
 		Short: "Decrypt what Temporal has stored, for its Web UI and for `temporal`",
-		Long: "Codec runs a remote codec for Temporal. Pages of the Web UI and the program temporal send encrypted payloads to the\n" +
-			"codec, and get them back as plain text. The codec needs CLAUDEOPS_ENCRYPTION_KEYS_FILE. Every caller needs the token in\n" +
-			"--token-file. If this file is missing, the codec creates it.\n\n" +
-			"  temporal workflow show -w ID --codec-endpoint http://127.0.0.1:8234 --codec-auth \"Bearer $(cat FILE)\"\n\n" +
-			"docs/encryption.md describes how to set up the Web UI.",
+		Long: "Codec runs a remote codec for Temporal. Pages of the Web UI and the program temporal send encrypted " +
+			"payloads to the\ncodec, and get them back as plain text. The codec needs " +
+			"CLAUDEOPS_ENCRYPTION_KEYS_FILE. Every caller needs the token in\n--token-file. If this file is missing, " +
+			"the codec creates it.\n\n  temporal workflow show -w ID --codec-endpoint http://127.0.0.1:8234 " +
+			"--codec-auth \"Bearer $(cat FILE)\"\n\ndocs/encryption.md describes how to set up the Web UI.",
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveCodec(cmd.Context(), o) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.listen, "listen", defaultAddress, "address to listen on")
-	flags.StringVar(&o.origin, "origin", "", "origin of the Web UI whose pages may call, such as https://ui.example.org (default none)")
+	flags.StringVar(&o.origin, "origin", "",
+		"origin of the Web UI whose pages may call, such as https://ui.example.org (default none)")
 	flags.StringVar(&o.tokenFile, "token-file", "", "file with the token (default STATE_DIR/"+tokenName+")")
 	flags.StringVar(&o.certificate, "tls-cert", "", "file with the certificate for https")
 	flags.StringVar(&o.key, "tls-key", "", "file with the key of the certificate")
-	flags.BoolVar(&o.plainHTTP, "plain-http", false, "serve other hosts without TLS, because a proxy before it ends TLS")
+	flags.BoolVar(&o.plainHTTP, "plain-http", false,
+		"serve other hosts without TLS, because a proxy before it ends TLS")
 	return cmd
 }
 
@@ -83,7 +85,8 @@ func (o codecOptions) check() error {
 	if err == nil && origin.Host != "" && (o.origin == "http://"+origin.Host || o.origin == "https://"+origin.Host) {
 		return nil
 	}
-	return fmt.Errorf("--origin %q must be the scheme and host of the Web UI, without a path, such as https://temporal.example.org",
+	return fmt.Errorf("--origin %q must be the scheme and host of the Web UI, without a path, such as "+
+		"https://temporal.example.org",
 		o.origin)
 }
 
@@ -113,7 +116,8 @@ func (a *app) serveCodec(ctx context.Context, o codecOptions) error {
 		return fmt.Errorf("serve the codec: %w; choose another address with --listen", err)
 	}
 	server := &http.Server{
-		Handler: endpoint.Handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		Handler: endpoint.Handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
+		WriteTimeout: writeTimeout,
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -123,7 +127,8 @@ func (a *app) serveCodec(ctx context.Context, o codecOptions) error {
 		}
 		ended <- server.Serve(listener)
 	}()
-	if err := a.tellCodec(serving{address(listener, secure), o.tokenFile, cfg.Encryption.Keys.IDs()}, endpoint); err != nil {
+	if err := a.tellCodec(serving{address(listener, secure), o.tokenFile, cfg.Encryption.Keys.IDs()},
+		endpoint); err != nil {
 		return errors.Join(err, server.Close())
 	}
 	select {
@@ -151,13 +156,15 @@ type serving struct {
 	Keys      []string `json:"keys"`
 }
 
-// tellCodec prints the address. It prints the link with the token only on a terminal, because other output can be stored.
+// tellCodec prints the address. It prints the link with the token only on a terminal, because other output can be
+// stored.
 func (a *app) tellCodec(s serving, endpoint encryption.Endpoint) error {
 	link := "in a terminal, `claudeops codec` prints a link for the browser of the Web UI"
 	if a.OnTerminal() {
 		link = "link for the browser of the Web UI: " + endpoint.LinkTo(s.Endpoint)
 	}
 	return a.Print(s, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "The codec serves %s with %d keys; the token is in %s.\n%s\n", s.Endpoint, len(s.Keys), s.TokenFile, link)
+		_, _ = fmt.Fprintf(w, "The codec serves %s with %d keys; the token is in %s.\n%s\n", s.Endpoint, len(s.Keys),
+			s.TokenFile, link)
 	})
 }

@@ -24,8 +24,9 @@ func (a *app) dbCommand() *cobra.Command {
 	return console.Parent(&cobra.Command{
 		Use:   "db",
 		Short: "Describe, migrate, copy, release or recover the records",
-		Long: "The db commands work on the database in CLAUDEOPS_DATABASE_URL. Only recover needs Temporal. docs/postgresql.md\n" +
-			"describes how to move from SQLite to PostgreSQL, and docs/backup.md how to restore a backup.",
+		Long: "The db commands work on the database in CLAUDEOPS_DATABASE_URL. Only recover needs Temporal. " +
+			"docs/postgresql.md\ndescribes how to move from SQLite to PostgreSQL, and docs/backup.md how to restore " +
+			"a backup.",
 	}, "the database", a.statusCommand(), a.migrateCommand(), a.copyCommand(), a.releaseCommand(), a.recoverCommand())
 }
 
@@ -49,8 +50,9 @@ func (a *app) migrateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "migrate",
 		Short: "Create the tables, or migrate them to this release",
-		Long: "Migrate updates the schema, as every worker does when it starts. Use it if the workers' user of PostgreSQL must not\n" +
-			"create tables: before each new release, run it with the URL of the owner. Meanwhile workers wait before they write.",
+		Long: "Migrate updates the schema, as every worker does when it starts. Use it if the workers' user of " +
+			"PostgreSQL must not\ncreate tables: before each new release, run it with the URL of the owner. " +
+			"Meanwhile workers wait before they write.",
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load(a.Environ)
@@ -73,11 +75,11 @@ func (a *app) releaseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "release",
 		Short: "Hand the records over to another Temporal namespace",
-		Long: "The records belong to one Temporal namespace, and workers of another one refuse them. Release makes them belong to\n" +
-			"none, so that the next worker that starts takes them for its namespace. Use it if Temporal was set up anew, or if\n" +
-			"workers of several namespaces have shared the records with an earlier release.\n\n" +
-			"The records stay. What the chains of the former namespace have left open is closed by the worker that takes them.\n" +
-			"Stop all workers first, and wait two minutes.",
+		Long: "The records belong to one Temporal namespace, and workers of another one refuse them. Release makes " +
+			"them belong to\nnone, so that the next worker that starts takes them for its namespace. Use it if " +
+			"Temporal was set up anew, or if\nworkers of several namespaces have shared the records with an earlier " +
+			"release.\n\nThe records stay. What the chains of the former namespace have left open is closed by the " +
+			"worker that takes them.\nStop all workers first, and wait two minutes.",
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.release(cmd.Context())
@@ -116,7 +118,8 @@ func writeStatus(w io.Writer, status store.Status) {
 	case status.Schema == 0:
 		schema = "none: run `claudeops db migrate`, or start a worker"
 	case status.Schema < status.Known:
-		schema = fmt.Sprintf("version %d of %d: run `claudeops db migrate`, or start a worker", status.Schema, status.Known)
+		schema = fmt.Sprintf("version %d of %d: run `claudeops db migrate`, or start a worker", status.Schema,
+			status.Known)
 	case status.Schema > status.Known:
 		schema = fmt.Sprintf("version %d, of a newer release than this one (%d)", status.Schema, status.Known)
 	}
@@ -143,11 +146,12 @@ func (a *app) copyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "copy",
 		Short: "Copy all records to an empty database",
-		Long: "Copy copies all records, with their numbers, to a database without records, and migrates both to this release. It\n" +
-			"reads the copy back and compares it with the source. If it fails, the target stays empty, and you can run copy again.\n\n" +
-			"Stop all workers first, and wait two minutes. The target would lack records that workers write after the copy.\n\n" +
-			"Without --from the source is the database file in CLAUDEOPS_STATE_DIR, and without --to the target is\n" +
-			"CLAUDEOPS_DATABASE_URL. So you need not write a password on the command line, where all users of the machine can see it.",
+		Long: "Copy copies all records, with their numbers, to a database without records, and migrates both to this " +
+			"release. It\nreads the copy back and compares it with the source. If it fails, the target stays empty, " +
+			"and you can run copy again.\n\nStop all workers first, and wait two minutes. The target would lack " +
+			"records that workers write after the copy.\n\nWithout --from the source is the database file in " +
+			"CLAUDEOPS_STATE_DIR, and without --to the target is\nCLAUDEOPS_DATABASE_URL. So you need not write a " +
+			"password on the command line, where all users of the machine can see it.",
 		Example: "  claudeops db copy --from sqlite:///var/lib/claudeops/claudeops.db \\\n" +
 			"    --to 'postgres://claudeops@db.lan/claudeops?sslmode=verify-full'",
 		Args: console.NoArguments,
@@ -156,7 +160,8 @@ func (a *app) copyCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&from, "from", "", "URL of the source, as in CLAUDEOPS_DATABASE_URL (default: the file in the state directory)")
+	flags.StringVar(&from, "from", "", "URL of the source, as in CLAUDEOPS_DATABASE_URL (default: the file in the "+
+		"state directory)")
 	flags.StringVar(&to, "to", "", "URL of the target (default: CLAUDEOPS_DATABASE_URL)")
 	return cmd
 }
@@ -187,7 +192,8 @@ func (a *app) copyRecords(ctx context.Context, from, to string) (err error) {
 	}
 	return a.Print(result, func(w io.Writer) {
 		console.Table(w, append(tableRows(result.Tables), []string{"cost", plaintext.Dollars(result.CostUSD)}))
-		_, _ = fmt.Fprintln(w, "All rows are copied, and the same as in the source. Start the workers with the target's URL.")
+		_, _ = fmt.Fprintln(w, "All rows are copied, and the same as in the source. Start the workers with the "+
+			"target's URL.")
 	})
 }
 
@@ -211,7 +217,8 @@ func (a *app) copyEnds(from, to string) (source, target config.State, err error)
 		}
 	}
 	if source.DatabaseURL == target.DatabaseURL {
-		return source, target, errors.New("source and target are the same database: name the target with --to or CLAUDEOPS_DATABASE_URL")
+		return source, target, errors.New("source and target are the same database: name the target with --to or " +
+			"CLAUDEOPS_DATABASE_URL")
 	}
 	return source, target, nil
 }

@@ -26,10 +26,11 @@ func (a *app) recoverCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recover",
 		Short: "Record again what Temporal knows and restored records lack",
-		Long: "Recover asks Temporal for the chains that run, or have ended since the backup, and records those of their sessions\n" +
-			"and events that the records lack. It changes nothing that is recorded, and you can run it again.\n\n" +
-			"Run it after you have restored the records from a backup, as soon as workers run: they answer for the chains. On\n" +
-			"PostgreSQL use the URL of the owner of the tables. docs/backup.md says what cannot be recovered.",
+		Long: "Recover asks Temporal for the chains that run, or have ended since the backup, and records those of " +
+			"their sessions\nand events that the records lack. It changes nothing that is recorded, and you can run " +
+			"it again.\n\nRun it after you have restored the records from a backup, as soon as workers run: they " +
+			"answer for the chains. On\nPostgreSQL use the URL of the owner of the tables. docs/backup.md says what " +
+			"cannot be recovered.",
 		Example: "  claudeops db recover --since 26h",
 		Args:    console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -89,8 +90,8 @@ func (a *app) recoverSince(ctx context.Context, since time.Duration) (err error)
 	return nil
 }
 
-// chainsSince returns the chains that run or have ended since a time, the oldest first. It adds to view those that do not
-// answer.
+// chainsSince returns the chains that run or have ended since a time, the oldest first. It adds to view those that do
+// not answer.
 func (a *app) chainsSince(
 	ctx context.Context, c operations.Connection, since time.Time, view *recoveredView,
 ) (chains []escalation.Chain, err error) {
@@ -102,7 +103,8 @@ func (a *app) chainsSince(
 	for _, row := range rows {
 		chain, err := a.chain(ctx, c, row)
 		if err != nil {
-			_, _ = fmt.Fprintf(a.Stderr, "claudeops: chain %s: %v\n", console.PrintableID(row.ID), console.PrintableError(err))
+			_, _ = fmt.Fprintf(a.Stderr, "claudeops: chain %s: %v\n", console.PrintableID(row.ID),
+				console.PrintableError(err))
 			view.Unanswered = append(view.Unanswered, row.ID)
 			continue
 		}

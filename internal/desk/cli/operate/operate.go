@@ -1,5 +1,5 @@
-// Package operate holds the commands for those who operate workers: which workers run and in which version, whether this program can
-// continue the running chains, the database of the records, and the codec of encrypted chains.
+// Package operate holds the commands for those who operate workers: which workers run and in which version, whether
+// this program can continue the running chains, the database of the records, and the codec of encrypted chains.
 package operate
 
 import (

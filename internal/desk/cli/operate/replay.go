@@ -54,14 +54,14 @@ func (a *app) replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay",
 		Short: "Check that this program can continue the chains that run",
-		Long: "Replay reads the histories of the running chains and cycles from Temporal, and replays each with the workflows of\n" +
-			"this program. Use it before you start workers of another version. It changes nothing, and starts no agent. The exit\n" +
-			"code is 1 if this program cannot continue a chain. docs/releasing.md describes what to do then.\n\n" +
-			"--query selects some of the running chains, in Temporal's list syntax. With worker versions, a chain stays in the\n" +
-			"version in which it began. Then you need to check only the chains without a version:\n" +
-			"  claudeops replay --query \"TemporalWorkflowVersioningBehavior IS NULL\"\n\n" +
-			"In JSON: version, replayed (their number), gone (the number of deleted histories), more (there are more than --limit), and\n" +
-			"failed, a list with chain_id, run_id and problem.",
+		Long: "Replay reads the histories of the running chains and cycles from Temporal, and replays each with the " +
+			"workflows of\nthis program. Use it before you start workers of another version. It changes nothing, and " +
+			"starts no agent. The exit\ncode is 1 if this program cannot continue a chain. docs/releasing.md " +
+			"describes what to do then.\n\n--query selects some of the running chains, in Temporal's list syntax. " +
+			"With worker versions, a chain stays in the\nversion in which it began. Then you need to check only the " +
+			"chains without a version:\n  claudeops replay --query \"TemporalWorkflowVersioningBehavior IS NULL\"\n\n" +
+			"In JSON: version, replayed (their number), gone (the number of deleted histories), more (there are more " +
+			"than --limit), and\nfailed, a list with chain_id, run_id and problem.",
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.replay(cmd.Context(), r) },
 	}
@@ -139,8 +139,10 @@ func writeReplayed(w io.Writer, result Replayed) {
 	version := console.Printable(result.Version, 100)
 	switch {
 	case len(result.Failed) > 0:
-		_, _ = fmt.Fprintf(w, "This program (%s) cannot continue %d of %d.\n", version, len(result.Failed), result.Replayed)
-		_, _ = fmt.Fprintln(w, "Start its workers only with CLAUDEOPS_DEPLOYMENT, beside those that run: see docs/releasing.md.")
+		_, _ = fmt.Fprintf(w, "This program (%s) cannot continue %d of %d.\n", version, len(result.Failed),
+			result.Replayed)
+		_, _ = fmt.Fprintln(w, "Start its workers only with CLAUDEOPS_DEPLOYMENT, beside those that run: see "+
+			"docs/releasing.md.")
 	case result.Replayed == 0:
 		_, _ = fmt.Fprintln(w, "No chains run.")
 	default:

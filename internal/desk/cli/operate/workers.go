@@ -22,18 +22,19 @@ func (a *app) workersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workers",
 		Short: "List workers, or make their version current",
-		Long: "Workers lists the processes that run chains and agents: their host, version, agents, task queues, and the time of\n" +
-			"their last report to Temporal. The states are:\n\n" +
+		Long: "Workers lists the processes that run chains and agents: their host, version, agents, task queues, and " +
+			"the time of\ntheir last report to Temporal. The states are:\n\n" +
 			"  running   it takes work\n" +
 			"  draining  it was asked to stop, and waits for its agents\n" +
 			"  silent    its reports are missing: it was killed, or its host or network is down\n\n" +
-			"A worker that has stopped is not listed. The number of agents comes from the last report. A worker reports every\n" +
-			"30 seconds. A - means that Temporal does not know a value: the first report and older servers do not contain it.\n\n" +
-			"With CLAUDEOPS_DEPLOYMENT it lists the versions, too. New chains begin in the current version. A draining version still\n" +
-			"has chains. You can stop the workers of a drained version. Temporal notices some minutes late that a version is drained.\n\n" +
-			"In JSON: workers, each with host, pid, version, deployment, build_id, state, agents, max_agents, queues, started_at\n" +
-			"and last_seen; and versions, each with deployment, build_id, state (current, ramping, draining, drained or inactive)\n" +
-			"and percent (of the new chains, while it ramps).",
+			"A worker that has stopped is not listed. The number of agents comes from the last report. A worker " +
+			"reports every\n30 seconds. A - means that Temporal does not know a value: the first report and older " +
+			"servers do not contain it.\n\nWith CLAUDEOPS_DEPLOYMENT it lists the versions, too. New chains begin in " +
+			"the current version. A draining version still\nhas chains. You can stop the workers of a drained " +
+			"version. Temporal notices some minutes late that a version is drained.\n\nIn JSON: workers, each with " +
+			"host, pid, version, deployment, build_id, state, agents, max_agents, queues, started_at\nand last_seen; " +
+			"and versions, each with deployment, build_id, state (current, ramping, draining, drained or " +
+			"inactive)\nand percent (of the new chains, while it ramps).",
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.listWorkers(cmd.Context()) },
 	}

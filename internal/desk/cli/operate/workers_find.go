@@ -28,8 +28,8 @@ type Worker struct {
 	Deployment string `json:"deployment,omitempty"`
 	BuildID    string `json:"build_id,omitempty"`
 	State      State  `json:"state"`
-	// Agents is the number of running agents. MaxAgents is the maximum of this number. Both are nil if Temporal does not know
-	// them.
+	// Agents is the number of running agents. MaxAgents is the maximum of this number. Both are nil if Temporal does
+	// not know them.
 	Agents    *int      `json:"agents,omitempty"`
 	MaxAgents *int      `json:"max_agents,omitempty"`
 	Queues    []string  `json:"queues"`
@@ -59,10 +59,11 @@ const pollersSilentAfter = 3 * time.Minute
 // identity matches the identities of this project's workers, such as "4711@host-1 claudeops v0.1.0".
 var identity = regexp.MustCompile(`^(\d+)@(.+) claudeops (\S*)$`)
 
-// findWorkers returns the workers of the task queues, sorted by host. It reads the reports that workers send to Temporal. If the
-// server keeps no reports, findWorkers returns the workers that poll the queues.
+// findWorkers returns the workers of the task queues, sorted by host. It reads the reports that workers send to
+// Temporal. If the server keeps no reports, findWorkers returns the workers that poll the queues.
 func findWorkers(ctx context.Context, c operations.Connection, queues []string, now time.Time) ([]Worker, error) {
-	namespace, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: c.Namespace})
+	namespace, err := c.WorkflowService().DescribeNamespace(ctx,
+		&workflowservice.DescribeNamespaceRequest{Namespace: c.Namespace})
 	var found []Worker
 	switch {
 	case err != nil:
@@ -95,8 +96,8 @@ func reported(ctx context.Context, c operations.Connection, queues []string, now
 			if !slices.Contains(queues, listed.GetTaskQueue()) {
 				continue
 			}
-			// Get the full report of the worker. The report in the list does not contain the slots, which show how many agents
-			// run.
+			// Get the full report of the worker. The report in the list does not contain the slots, which show how many
+			// agents run.
 			described, err := c.WorkflowService().DescribeWorker(ctx, &workflowservice.DescribeWorkerRequest{
 				Namespace: c.Namespace, WorkerInstanceKey: listed.GetWorkerInstanceKey(),
 			})
@@ -114,15 +115,16 @@ func reported(ctx context.Context, c operations.Connection, queues []string, now
 	}
 }
 
-// addReport adds a worker to found. The argument report is the worker's report about one of the queues. The last element of
-// queues must be the queue of the agents.
+// addReport adds a worker to found. The argument report is the worker's report about one of the queues. The last
+// element of queues must be the queue of the agents.
 func addReport(found []Worker, report *workerpb.WorkerHeartbeat, queues []string, now time.Time) []Worker {
 	if report.GetStatus() == enumspb.WORKER_STATUS_SHUTDOWN {
 		return found
 	}
 	one := identified(report.GetWorkerIdentity(), report.GetHostInfo().GetHostName())
 	one.key = report.GetWorkerIdentity() + "/" + report.GetHostInfo().GetWorkerGroupingKey()
-	one.Deployment, one.BuildID = report.GetDeploymentVersion().GetDeploymentName(), report.GetDeploymentVersion().GetBuildId()
+	one.Deployment, one.BuildID = report.GetDeploymentVersion().GetDeploymentName(),
+		report.GetDeploymentVersion().GetBuildId()
 	one.StartedAt, one.LastSeen = report.GetStartTime().AsTime(), report.GetHeartbeatTime().AsTime()
 	one.Queues, one.State = []string{report.GetTaskQueue()}, Running
 	switch {
@@ -140,12 +142,15 @@ func addReport(found []Worker, report *workerpb.WorkerHeartbeat, queues []string
 	return addWorker(found, one)
 }
 
-// polling returns the workers that polled the queues in the last few minutes. So it also returns workers that have stopped only
-// recently.
+// polling returns the workers that polled the queues in the last few minutes. So it also returns workers that have
+// stopped only recently.
 func polling(ctx context.Context, c operations.Connection, queues []string, now time.Time) ([]Worker, error) {
 	var found []Worker
 	for _, queue := range queues {
-		for _, kind := range []enumspb.TaskQueueType{enumspb.TASK_QUEUE_TYPE_WORKFLOW, enumspb.TASK_QUEUE_TYPE_ACTIVITY} {
+		for _, kind := range []enumspb.TaskQueueType{
+			enumspb.TASK_QUEUE_TYPE_WORKFLOW,
+			enumspb.TASK_QUEUE_TYPE_ACTIVITY,
+		} {
 			described, err := c.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
 				Namespace: c.Namespace, TaskQueue: &taskqueuepb.TaskQueue{Name: queue}, TaskQueueType: kind,
 			})
@@ -168,8 +173,8 @@ func polling(ctx context.Context, c operations.Connection, queues []string, now 
 	return found, nil
 }
 
-// identified returns a worker with the host, the process ID and the version in text, which is the identity of the worker. If
-// text has another form, the worker has only a host: the argument host or, if this is empty, text.
+// identified returns a worker with the host, the process ID and the version in text, which is the identity of the
+// worker. If text has another form, the worker has only a host: the argument host or, if this is empty, text.
 func identified(text, host string) Worker {
 	parts := identity.FindStringSubmatch(text)
 	if parts == nil {
@@ -179,7 +184,8 @@ func identified(text, host string) Worker {
 	return Worker{Host: parts[2], PID: pid, Version: parts[3]}
 }
 
-// addWorker adds to found a worker that was found on one queue. If found already has this worker, addWorker completes the existing entry.
+// addWorker adds to found a worker that was found on one queue. If found already has this worker, addWorker completes
+// the existing entry.
 func addWorker(found []Worker, one Worker) []Worker {
 	at := slices.IndexFunc(found, func(known Worker) bool { return known.key == one.key })
 	if at < 0 {

@@ -32,11 +32,11 @@ func (a *app) promoteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "promote [BUILD_ID]",
 		Short: "Begin new chains in a version",
-		Long: "Promote makes a version of the deployment (CLAUDEOPS_DEPLOYMENT) current: new chains begin in it, and chains at a\n" +
-			"gate move to it with their next event, such as an answer. Other chains stay in their version until they end.\n" +
-			"A worker of the version must run. The default for BUILD_ID is the version of this program.\n\n" +
-			"With --percent only this share of the new chains begins in the version. The others begin in the current version. To roll\n" +
-			"back, promote the previous version.\n\n" +
+		Long: "Promote makes a version of the deployment (CLAUDEOPS_DEPLOYMENT) current: new chains begin in it, and " +
+			"chains at a\ngate move to it with their next event, such as an answer. Other chains stay in their " +
+			"version until they end.\nA worker of the version must run. The default for BUILD_ID is the version of " +
+			"this program.\n\nWith --percent only this share of the new chains begins in the version. The others " +
+			"begin in the current version. To roll\nback, promote the previous version.\n\n" +
 			"In JSON: deployment, build_id, percent and previous (the previous current version).",
 		Example: "  claudeops workers promote\n  claudeops workers promote v0.2.0 --percent 10",
 		Args:    console.OneArgumentAtMost,
@@ -62,7 +62,8 @@ func (a *app) promote(ctx context.Context, buildID string, percent int) error {
 	}
 	result := promoted{Deployment: cfg.Worker.Deployment, BuildID: buildID, Percent: percent}
 	if result.Deployment == "" {
-		return program.Misuse(fmt.Errorf("without %sDEPLOYMENT workers have no versions; set it as the workers do", config.Prefix))
+		return program.Misuse(fmt.Errorf("without %sDEPLOYMENT workers have no versions; set it as the workers do",
+			config.Prefix))
 	}
 	if buildID == "" {
 		own, err := supervisor.WorkerVersion(cfg.Worker, program.Version())
@@ -72,13 +73,14 @@ func (a *app) promote(ctx context.Context, buildID string, percent int) error {
 		result.BuildID = own.BuildID
 	}
 	if result.Previous, err = route(ctx, c, result); err != nil {
-		return fmt.Errorf("version %s of deployment %s: %w", printable(result.BuildID), printable(result.Deployment), err)
+		return fmt.Errorf("version %s of deployment %s: %w", printable(result.BuildID), printable(result.Deployment),
+			err)
 	}
 	return a.Print(result, func(w io.Writer) { writePromoted(w, result) })
 }
 
-// route makes a version the current version or, for less than 100 percent, the ramping version. It returns the build ID of the
-// version that was current before.
+// route makes a version the current version or, for less than 100 percent, the ramping version. It returns the build ID
+// of the version that was current before.
 func route(ctx context.Context, c client.Client, to promoted) (previous string, err error) {
 	handle := c.WorkerDeploymentClient().GetHandle(to.Deployment)
 	described, err := handle.Describe(ctx, client.WorkerDeploymentDescribeOptions{})
@@ -120,7 +122,8 @@ func writePromoted(w io.Writer, to promoted) {
 			to.Percent, version, printable(to.Deployment), previous)
 		return
 	}
-	_, _ = fmt.Fprintf(w, "Version %s of deployment %s is current: new chains begin in it.\n", version, printable(to.Deployment))
+	_, _ = fmt.Fprintf(w, "Version %s of deployment %s is current: new chains begin in it.\n", version,
+		printable(to.Deployment))
 	if to.Previous != "" && to.Previous != to.BuildID {
 		_, _ = fmt.Fprintf(w, "Keep the workers of version %s until `claudeops workers` shows it as drained. "+
 			"Roll back with: claudeops workers promote %s\n", previous, workflows.Operand(previous))

@@ -38,7 +38,8 @@ func writeFleet(w io.Writer, clock console.Clock, queue string, fleet Fleet) {
 	_, _ = fmt.Fprintln(w)
 	console.Table(w, rows)
 	if !slices.ContainsFunc(fleet.Versions, func(v Version) bool { return v.State == Current }) {
-		_, _ = fmt.Fprintln(w, "\nNo version is current, so only workers without versions begin chains: see `claudeops workers promote`.")
+		_, _ = fmt.Fprintln(w, "\nNo version is current, so only workers without versions begin chains: see "+
+			"`claudeops workers promote`.")
 	}
 }
 
@@ -56,7 +57,8 @@ func rowOf(clock console.Clock, one *Worker) []string {
 	}
 	seen := plaintext.Span(clock().Sub(one.LastSeen)) + " ago"
 	return []string{
-		printable(one.Host), pid, printable(version), string(one.State), agents, seen, printable(strings.Join(one.Queues, ", ")),
+		printable(one.Host), pid, printable(version), string(one.State), agents, seen,
+		printable(strings.Join(one.Queues, ", ")),
 	}
 }
 

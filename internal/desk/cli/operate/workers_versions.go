@@ -45,7 +45,8 @@ func deployments(configured string, found []Worker) []string {
 
 // versionsOf returns the versions of a deployment. If no worker of the deployment has ever run, the list is empty.
 func versionsOf(ctx context.Context, c client.Client, deployment string) ([]Version, error) {
-	described, err := c.WorkerDeploymentClient().GetHandle(deployment).Describe(ctx, client.WorkerDeploymentDescribeOptions{})
+	described, err := c.WorkerDeploymentClient().GetHandle(deployment).Describe(ctx,
+		client.WorkerDeploymentDescribeOptions{})
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
 		return nil, nil
 	}

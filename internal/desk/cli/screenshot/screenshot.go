@@ -1,8 +1,8 @@
 // Package screenshot draws the screen of a terminal as an SVG for the documentation.
 //
-// The SVG is one file without scripts, fonts or links, because GitHub shows it as an image. It has its own dark background, so
-// it looks the same on light and dark pages. Each piece of text has the width that it has on the terminal, so columns are
-// aligned in every font.
+// The SVG is one file without scripts, fonts or links, because GitHub shows it as an image. It has its own dark
+// background, so it looks the same on light and dark pages. Each piece of text has the width that it has on the
+// terminal, so columns are aligned in every font.
 package screenshot
 
 import (
@@ -56,8 +56,8 @@ type Caption struct {
 	Title string
 	// Description says in a sentence what can be seen.
 	Description string
-	// Command is the command line that the person typed. The picture begins with it, after a prompt. Empty means that it
-	// has scrolled away.
+	// Command is the command line that the person typed. The picture begins with it, after a prompt. Empty means that
+	// it has scrolled away.
 	Command string
 }
 
@@ -79,7 +79,8 @@ func SVG(screen Screen, caption Caption) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d"`, width, height)
 	b.WriteString(` role="img" aria-labelledby="t d">` + "\n")
-	fmt.Fprintf(&b, "<title id=\"t\">%s</title>\n<desc id=\"d\">%s</desc>\n", escape(caption.Title), escape(caption.Description))
+	fmt.Fprintf(&b, "<title id=\"t\">%s</title>\n<desc id=\"d\">%s</desc>\n", escape(caption.Title),
+		escape(caption.Description))
 	fmt.Fprintf(&b, `<rect x=".5" y=".5" width="%d" height="%d" rx="8" fill="%s" stroke="%s"/>`+"\n",
 		width-1, height-1, background, border)
 	fmt.Fprintf(&b, `<g font-family="%s" font-size="%d" fill="%s">`+"\n", fonts, fontSize, foreground)
@@ -180,7 +181,8 @@ func hex(c color.Color) string {
 // write writes a piece with the width that it has on the terminal.
 func write(b *strings.Builder, p piece, row int) {
 	fmt.Fprintf(b, `<text x="%.1f" y="%d" textLength="%.1f" lengthAdjust="spacingAndGlyphs"%s>%s</text>`+"\n",
-		margin+float64(p.column)*cellWidth, margin+row*cellHeight+baseline, float64(p.columns)*cellWidth, p.look, escape(p.text))
+		margin+float64(p.column)*cellWidth, margin+row*cellHeight+baseline, float64(p.columns)*cellWidth, p.look,
+		escape(p.text))
 }
 
 // escape returns text as the content of an XML element.

@@ -53,7 +53,8 @@ func TestTextKeepsItsPlace(t *testing.T) {
 	}, placed)
 }
 
-// TestEmptyRows checks that empty rows at both ends are cut, and that no prompt is drawn if the command has scrolled away.
+// TestEmptyRows checks that empty rows at both ends are cut, and that no prompt is drawn if the command has scrolled
+// away.
 func TestEmptyRows(t *testing.T) {
 	t.Parallel()
 	emulator := vt.NewEmulator(10, 10)

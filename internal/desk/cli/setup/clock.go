@@ -38,7 +38,8 @@ func checkClock(ctx context.Context, c operations.Connection) finding {
 	// clocks differ.
 	skew := max(before.Sub(theirs), time.Until(theirs), 0)
 	if skew > maxClockSkew {
-		return failed(check, fmt.Errorf("this machine and Temporal disagree by %s; synchronize both with NTP", skew.Round(time.Second)))
+		return failed(check, fmt.Errorf("this machine and Temporal disagree by %s; synchronize both with NTP",
+			skew.Round(time.Second)))
 	}
 	return passed(check, "agrees with Temporal's")
 }

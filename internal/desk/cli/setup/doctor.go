@@ -1,4 +1,5 @@
-// Package setup holds the commands that begin, show and check an installation, and those that try the policy of its agents.
+// Package setup holds the commands that begin, show and check an installation, and those that try the policy of its
+// agents.
 package setup
 
 import (
@@ -86,8 +87,8 @@ func (a *app) examine(ctx context.Context) []finding {
 			checkDatabase(ctx, cfg), checkTranscripts(ctx, cfg))
 	}
 	findings = append(findings, checkServices(cfg.Services), checkEncryption(cfg.Encryption),
-		checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg), a.checkCell(ctx, cfg), a.checkWorktrees(cfg),
-		a.checkAgentUser(ctx, cfg),
+		checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg), a.checkCell(ctx, cfg),
+		a.checkWorktrees(cfg), a.checkAgentUser(ctx, cfg),
 		a.checkClaude(ctx, cfg), a.checkCredentials(ctx, cfg), a.checkVariables(cfg), checkPrices(cfg))
 	return append(findings, a.checkTemporal(ctx, cfg)...)
 }
@@ -100,7 +101,8 @@ func checkSettings(cfg config.Config) finding {
 	return passed("configuration", "valid; the file of settings is "+cfg.State.EnvFile)
 }
 
-// checkPolicy names the policy. A full copy of the built-in policy lacks the rules that later versions of the program have got.
+// checkPolicy names the policy. A full copy of the built-in policy lacks the rules that later versions of the program
+// have got.
 func checkPolicy(settings config.Guard) finding {
 	const check = "policy"
 	policy, err := settings.LoadPolicy()
@@ -115,9 +117,11 @@ func checkPolicy(settings config.Guard) finding {
 	case settings.PolicyFile == "":
 		return passed(check, "the built-in one")
 	case policy.Own() != nil:
-		return passed(check, fmt.Sprintf("the built-in one, changed by %s; `claudeops policy explain` says how", settings.PolicyFile))
+		return passed(check, fmt.Sprintf("the built-in one, changed by %s; `claudeops policy explain` says how",
+			settings.PolicyFile))
 	case len(lacking) > 0:
-		return noted(check, fmt.Sprintf("%s, which lacks rules of the built-in one (%d, such as %s): keep only your changes in it, with "+
+		return noted(check, fmt.Sprintf("%s, which lacks rules of the built-in one (%d, such as %s): keep only your "+
+			"changes in it, with "+
 			"`extends: default`", settings.PolicyFile, len(lacking), lacking[0]))
 	default:
 		return passed(check, settings.PolicyFile)
@@ -168,7 +172,8 @@ func checkEncryption(settings config.Encryption) finding {
 	if settings.Keys == nil {
 		return passed(check, "off: Temporal stores chains in clear; CLAUDEOPS_ENCRYPTION_KEYS_FILE turns it on")
 	}
-	return passed(check, fmt.Sprintf("on: %s encrypts, %d keys decrypt", settings.Keys.Current(), len(settings.Keys.IDs())))
+	return passed(check, fmt.Sprintf("on: %s encrypts, %d keys decrypt", settings.Keys.Current(),
+		len(settings.Keys.IDs())))
 }
 
 // checkNotifications reports which services get notifications. It sends no test notification, because people would
@@ -196,7 +201,8 @@ func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {
 		return failed(check, err)
 	}
 	if file, key := claude.HooksOff(claude.ManagedSettings); file != "" {
-		return failed(check, fmt.Errorf("the managed settings %s switch off hooks (%s), so the CLI does not ask the guard and "+
+		return failed(check, fmt.Errorf("the managed settings %s switch off hooks (%s), so the CLI does not ask the "+
+			"guard and "+
 			"sessions fail: remove that there", file, key))
 	}
 	detail := fmt.Sprintf("version %s at %s", cli.Version(), cli.Path())
@@ -206,8 +212,8 @@ func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {
 	return passed(check, detail)
 }
 
-// checkCredentials reports whether agents find credentials for the model in this environment, whether the API refuses them, as far as
-// that shows without paying, and who holds them: the worker or the agents.
+// checkCredentials reports whether agents find credentials for the model in this environment, whether the API refuses
+// them, as far as that shows without paying, and who holds them: the worker or the agents.
 func (a *app) checkCredentials(ctx context.Context, cfg config.Config) finding {
 	const check = "credentials"
 	options := supervisor.ClaudeOptions(cfg.Claude, a.Environ)
@@ -254,7 +260,8 @@ func checkPrices(cfg config.Config) finding {
 		}
 	}
 	if len(guessed) > 0 {
-		return noted(check, strings.Join(guessed, ", ")+": not known, so the CLI takes those of another model; costs are guesses "+
+		return noted(check, strings.Join(guessed,
+			", ")+": not known, so the CLI takes those of another model; costs are guesses "+
 			"(\"about\"), and budgets end sessions by them: compare with the bill")
 	}
 	return passed(check, "those of the models are known")
@@ -275,7 +282,8 @@ func (a *app) checkSandbox(ctx context.Context, cfg config.Config) finding {
 	const check = "sandbox"
 	found, err := supervisor.ProbeSandbox(ctx, cfg, a.Environ)
 	if err != nil {
-		return failed(check, fmt.Errorf("%w; set %sSANDBOX=auto to run agents without one where there is none", err, config.Prefix))
+		return failed(check, fmt.Errorf("%w; set %sSANDBOX=auto to run agents without one where there is none", err,
+			config.Prefix))
 	}
 	if !strings.HasPrefix(found, "full") {
 		return noted(check, found)
@@ -314,7 +322,8 @@ func (a *app) checkAgentUser(ctx context.Context, cfg config.Config) finding {
 	}
 	switch {
 	case supervisor.RootAlone(cfg):
-		return noted(check, "agents run as root, like the worker; this is much more than they need, see "+config.Prefix+"AGENT_USER")
+		return noted(check,
+			"agents run as root, like the worker; this is much more than they need, see "+config.Prefix+"AGENT_USER")
 	case !cfg.Claude.HasAgentUser():
 		return passed(check, "agents run as the worker's user")
 	case cfg.Claude.Account == nil:
@@ -381,7 +390,8 @@ func noted(check, detail string) finding {
 
 func failed(check string, err error) finding { return finding{Check: check, Detail: err.Error()} }
 
-// writeFindings writes the findings, on a terminal of the given width. The sign ! is for what works, and is worth knowing.
+// writeFindings writes the findings, on a terminal of the given width. The sign ! is for what works, and is worth
+// knowing.
 func writeFindings(w io.Writer, width int, findings []finding) {
 	for _, f := range findings {
 		sign := "✓"
@@ -395,8 +405,8 @@ func writeFindings(w io.Writer, width int, findings []finding) {
 	}
 }
 
-// checkVersion reports the version of this program's workers. The check fails if the deployment has no current version, because
-// then no new chain begins.
+// checkVersion reports the version of this program's workers. The check fails if the deployment has no current version,
+// because then no new chain begins.
 func checkVersion(ctx context.Context, c operations.Connection, settings config.Worker) finding {
 	const check = "version"
 	own, err := supervisor.WorkerVersion(settings, program.Version())
@@ -411,5 +421,6 @@ func checkVersion(ctx context.Context, c operations.Connection, settings config.
 		return failed(check, fmt.Errorf("no version of deployment %s is current, so its workers begin no chains: "+
 			"start a worker, then run: claudeops workers promote %s", own.DeploymentName, own.BuildID))
 	}
-	return passed(check, fmt.Sprintf("%s of deployment %s; new chains begin in %s", own.BuildID, own.DeploymentName, current))
+	return passed(check, fmt.Sprintf("%s of deployment %s; new chains begin in %s", own.BuildID, own.DeploymentName,
+		current))
 }

@@ -63,7 +63,8 @@ func TestDoctorTriesTheSandbox(t *testing.T) {
 	require.Regexp(t, `✗ sandbox +CLAUDEOPS_SANDBOX=require-full: agents would run as the worker's user`, got.Stdout)
 }
 
-// TestDoctorChecksTheServicesFile checks what `doctor` reports without a services file, with one, and with a mistake in it.
+// TestDoctorChecksTheServicesFile checks what `doctor` reports without a services file, with one, and with a mistake in
+// it.
 func TestDoctorChecksTheServicesFile(t *testing.T) {
 	t.Parallel()
 	got := starter(t, clitest.Environment(t), "doctor")
@@ -78,7 +79,8 @@ func TestDoctorChecksTheServicesFile(t *testing.T) {
 	require.Regexp(t, `✗ configuration .*`+file+`"; it must name a list of services that can be used: service "Web": "Web" is already a name`, got.Stdout)
 }
 
-// TestDoctorSaysWhereNobodyMayCommit checks that doctor names each directory whose sessions may not commit, with the reason.
+// TestDoctorSaysWhereNobodyMayCommit checks that doctor names each directory whose sessions may not commit, with the
+// reason.
 func TestDoctorSaysWhereNobodyMayCommit(t *testing.T) {
 	t.Parallel()
 	const check, required = `worktrees +`, "CLAUDEOPS_REVIEW_CHANGES=required"

@@ -50,14 +50,15 @@ func (a *app) initCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Set up this machine: find what runs here, ask, write the settings, and look once",
-		Long: "Init looks at this machine, asks how far agents may go, what they may spend and when they look, and writes the file of\n" +
-			"settings, the services file and the policy beside it. It shows each change first. Then it checks the installation, creates\n" +
-			"the schedule `" + scheduleID + "` and looks once, as a dry run, which costs a few cents. Run it again to change its\n" +
-			"answers.\n\n" +
+		Long: "Init looks at this machine, asks how far agents may go, what they may spend and when they look, and " +
+			"writes the file of\nsettings, the services file and the policy beside it. It shows each change first. " +
+			"Then it checks the installation, creates\nthe schedule `" + scheduleID +
+			"` and looks once, as a dry run, which costs a few cents. Run it again to change its\nanswers.\n\n" +
 			"With --yes it asks nothing: flags, what is set already, and careful defaults are the answers.",
-		Example: "  claudeops init\n  claudeops init --yes --max-tier 1 --day-budget 5 --notify ntfy://ntfy.sh/your-topic",
-		Args:    console.NoArguments,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.init(cmd.Context(), o, cmd.Flags().Changed) },
+		Example: "  claudeops init\n  claudeops init --yes --max-tier 1 --day-budget 5 --notify " +
+			"ntfy://ntfy.sh/your-topic",
+		Args: console.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.init(cmd.Context(), o, cmd.Flags().Changed) },
 	}
 	o.register(cmd.Flags())
 	return cmd
@@ -65,8 +66,10 @@ func (a *app) initCommand() *cobra.Command {
 
 func (o *initOptions) register(flags *pflag.FlagSet) {
 	flags.BoolVarP(&o.yes, "yes", "y", false, "ask nothing")
-	flags.Var(console.TierFlag{Tier: &o.maxTier, Allowed: escalation.Tiers()}, "max-tier", "highest tier that may run (default 1)")
-	flags.Float64Var(&o.dayBudget, "day-budget", proposedDayBudget, "most that all agents spend in a day, in US dollars; 0: no cap")
+	flags.Var(console.TierFlag{Tier: &o.maxTier, Allowed: escalation.Tiers()}, "max-tier",
+		"highest tier that may run (default 1)")
+	flags.Float64Var(&o.dayBudget, "day-budget", proposedDayBudget,
+		"most that all agents spend in a day, in US dollars; 0: no cap")
 	flags.Float64Var(&o.perChain, "chain-budget", proposedChainBudget, "most that one chain spends; 0: no cap")
 	flags.DurationVar(&o.every, "every", time.Hour, "time from one look to the next; 0: no schedule")
 	flags.StringVar(&o.hours, "hours", "", "look only in these hours of the day, such as 7-22")
@@ -101,7 +104,8 @@ func (a *app) init(ctx context.Context, o initOptions, given func(flag string) b
 	s.place, onTerminal = a.Terminal()
 	s.asks = onTerminal && !o.yes
 	if a.Output == console.JSON {
-		return program.Misuse(errors.New("`claudeops init` asks and explains, so it has no output in JSON; nothing was written"))
+		return program.Misuse(errors.New("`claudeops init` asks and explains, so it has no output in JSON; nothing " +
+			"was written"))
 	}
 	if !s.asks && !o.yes {
 		return program.Misuse(errNobodyToAsk)
@@ -170,9 +174,11 @@ func (s *setting) sayPlace() {
 	switch {
 	case !s.machine.Root:
 	case s.forUnit():
-		s.tell("\nYou are root, and %s is installed: the settings go to %s, which it reads.", s.machine.Unit, s.now.files.Env)
+		s.tell("\nYou are root, and %s is installed: the settings go to %s, which it reads.", s.machine.Unit,
+			s.now.files.Env)
 	default:
-		s.tell("\nYou are root: the settings go to %s, for what root starts in a terminal. To run Claude Ops as a service, "+
+		s.tell("\nYou are root: the settings go to %s, for what root starts in a terminal. To run Claude Ops as a "+
+			"service, "+
 			"install its unit first (docs/one-machine.md).", s.now.files.Env)
 	}
 }

@@ -135,7 +135,10 @@ func (f *form) machineGroups() []*huh.Group {
 // limitGroups asks for the limits and the schedule.
 func (f *form) limitGroups() []*huh.Group {
 	got := f.answers
-	intervals := []time.Duration{15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour, 24 * time.Hour}
+	intervals := []time.Duration{
+		15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour,
+		24 * time.Hour,
+	}
 	if !slices.Contains(intervals, got.timing.Every) && got.timing.Every > 0 {
 		intervals = append(intervals, got.timing.Every)
 		slices.Sort(intervals)
@@ -156,7 +159,8 @@ func (f *form) limitGroups() []*huh.Group {
 		huh.NewGroup(
 			huh.NewInput().Value(&f.day).Title("Most dollars in a day, for all agents").Description("0 is no limit.").
 				Validate(f.setting.Valid(budget)),
-			huh.NewInput().Value(&f.chain).Title("Most dollars for one chain, from look to repair").Validate(f.setting.Valid(budget)),
+			huh.NewInput().Value(&f.chain).Title("Most dollars for one chain, from look to repair").
+				Validate(f.setting.Valid(budget)),
 		),
 		huh.NewGroup(
 			huh.NewSelect[time.Duration]().Value(&f.every).Title("How often should Tier 1 look?").Options(options...).
@@ -168,7 +172,8 @@ func (f *form) limitGroups() []*huh.Group {
 		).WithHideFunc(func() bool { return f.every <= 0 }),
 		huh.NewGroup(
 			huh.NewInput().Value(&got.NotifyURLs).Title("Where are you notified?").
-				Description("For example ntfy://ntfy.sh/your-topic, or discord://token@id. A test is sent there. Empty: nowhere.").
+				Description("For example ntfy://ntfy.sh/your-topic, or discord://token@id. A test is sent there. " +
+					"Empty: nowhere.").
 				Validate(f.setting.Valid(checkTargets)),
 		),
 	}
@@ -208,12 +213,14 @@ func (f *form) grantGroups() (groups []*huh.Group) {
 	if dirs := s.projects(); len(dirs) > 0 {
 		groups = append(groups, huh.NewGroup(multiSelect(&f.projects, huh.NewOptions(dirs...)).
 			Title("With which Compose projects may agents use docker compose?").
-			Description("Tier 1 sees containers and logs, which can hold secrets. Tier 2 starts and restarts services.")))
+			Description("Tier 1 sees containers and logs, which can hold secrets. Tier 2 starts and restarts "+
+				"services.")))
 	}
 	if hosts := s.sshHosts(*f.answers); len(hosts) > 0 {
 		groups = append(groups, huh.NewGroup(multiSelect(&f.remote, huh.NewOptions(hosts...)).
 			Title("On which other hosts may agents work, with ssh?").
-			Description("Each tier may run there what it may run here, without a sandbox. They need a key of their own.")))
+			Description("Each tier may run there what it may run here, without a sandbox. They need a key of their "+
+				"own.")))
 	}
 	if s.machine.Sudo || grants.Sudo {
 		groups = append(groups, huh.NewGroup(huh.NewConfirm().Value(&grants.Sudo).
@@ -246,7 +253,8 @@ func (f *form) apply() error {
 	got.Environment = plaintext.Compact(got.Environment)
 	got.NotifyURLs = strings.TrimSpace(got.NotifyURLs)
 	got.Grants.Projects, got.Grants.SSHHosts = f.projects, f.remote
-	got.Services = slices.DeleteFunc(f.setting.newServices(), func(s proposal.Service) bool { return !slices.Contains(f.services, s.Name) })
+	got.Services = slices.DeleteFunc(f.setting.newServices(),
+		func(s proposal.Service) bool { return !slices.Contains(f.services, s.Name) })
 	if f.access != accessAsIs || f.setting.cli.Credentials == "" {
 		got.Login = f.access == accessLogin
 	}

@@ -44,8 +44,8 @@ type ending struct {
 	serves, changed bool
 }
 
-// finish tries the notifications, checks the installation, creates the schedule and looks once. Where no Temporal runs, it runs one in
-// this process for that time.
+// finish tries the notifications, checks the installation, creates the schedule and looks once. Where no Temporal runs,
+// it runs one in this process for that time.
 func (s *setting) finish(ctx context.Context, got answers, changed bool) error {
 	e := &ending{setting: s, answers: got, environ: config.Environ(s.now.outer), changed: changed}
 	var err error
@@ -67,13 +67,15 @@ func (s *setting) finish(ctx context.Context, got answers, changed bool) error {
 		return e.work(ctx, true)
 	case e.look && e.mayServe():
 		e.serves = true
-		e.tell("\nNo Temporal runs here yet. Running it and a worker in this process, as `claudeops up` does, until this is done …")
+		e.tell("\nNo Temporal runs here yet. Running it and a worker in this process, as `claudeops up` does, until " +
+			"this is done …")
 		return e.steps.Serve(ctx, e.environ, func() error { return e.work(ctx, true) })
 	}
 	return e.work(ctx, false)
 }
 
-// work checks the installation and, if Temporal answers, creates the schedule and looks once. Then it says what comes next.
+// work checks the installation and, if Temporal answers, creates the schedule and looks once. Then it says what comes
+// next.
 func (e *ending) work(ctx context.Context, temporal bool) error {
 	e.Say("\nThe installation, as `claudeops doctor` sees it:")
 	inner := e.In(e.environ)
@@ -111,7 +113,8 @@ func (e *ending) sayOverridden() {
 		e.tell("\nThe environment of this terminal wins over the file, and sets: %s", strings.Join(names, ", "))
 	}
 	if key := "ANTHROPIC_API_KEY"; console.Variable(e.now.outer, key) != "" && e.answers.APIKey == "" {
-		e.tell("\n%s is set in this terminal. Programs that start elsewhere, such as `claudeops up`, need it, too.", key)
+		e.tell("\n%s is set in this terminal. Programs that start elsewhere, such as `claudeops up`, need it, too.",
+			key)
 	}
 }
 
@@ -132,11 +135,12 @@ func (e *ending) wantsLook(ctx context.Context) (bool, error) {
 	case e.options.noDryRun:
 		return false, nil
 	case e.cli.Path == "":
-		e.tell("\nNo look now: the claude CLI is missing. Install it (https://docs.claude.com/en/docs/claude-code), and run " +
-			"`claudeops init` again.")
+		e.tell("\nNo look now: the claude CLI is missing. Install it (https://docs.claude.com/en/docs/claude-code), " +
+			"and run `claudeops init` again.")
 		return false, nil
 	case !credentials:
-		e.tell("\nNo look now: agents find no credentials. Set ANTHROPIC_API_KEY in %s, or log in with claude, and run "+
+		e.tell("\nNo look now: agents find no credentials. Set ANTHROPIC_API_KEY in %s, or log in with claude, and "+
+			"run "+
 			"`claudeops init` again.", e.now.files.Env)
 		return false, nil
 	case !e.asks:
@@ -145,7 +149,8 @@ func (e *ending) wantsLook(ctx context.Context) (bool, error) {
 	wanted := true
 	question := huh.NewConfirm().Value(&wanted).Title("Look once now, as a dry run that changes nothing?").
 		Description(fmt.Sprintf("It takes a few minutes and costs about %s (%s), at most %s.",
-			plaintext.Dollars(e.setting.look.USD), e.setting.look.Basis, plaintext.Dollars(e.cfg.Tiers.Tier1.BudgetUSD))).
+			plaintext.Dollars(e.setting.look.USD), e.setting.look.Basis,
+			plaintext.Dollars(e.cfg.Tiers.Tier1.BudgetUSD))).
 		Affirmative("Look").Negative("Not now")
 	err := e.Ask(ctx, e.place, huh.NewGroup(question))
 	if errors.Is(err, huh.ErrUserAborted) {
@@ -173,14 +178,15 @@ func (e *ending) temporalAnswers(ctx context.Context) bool {
 // mayServe reports whether init may run Temporal itself: the settings name no other one, and no unit of systemd will.
 func (e *ending) mayServe() bool {
 	options, err := supervisor.ConnectionOptions(e.environ, e.cfg, e.QuietLogger())
-	return err == nil && supervisor.IsOnThisHost(options.HostPort) && console.Variable(e.environ, "TEMPORAL_ADDRESS") == "" && !e.forUnit()
+	return err == nil && supervisor.IsOnThisHost(options.HostPort) &&
+		console.Variable(e.environ, "TEMPORAL_ADDRESS") == "" && !e.forUnit()
 }
 
 // forUnit reports whether the settings are those of a unit of systemd.
 func (s *setting) forUnit() bool { return strings.HasPrefix(s.now.files.Env, unitSettings+"/") }
 
-// createFlags returns the flags for a new schedule. Where Tier 1 is the highest, its looks change nothing anyway, and people are told
-// of what they find, as of a dry run they are not. Where repairs are permitted, it begins as a dry run.
+// createFlags returns the flags for a new schedule. Where Tier 1 is the highest, its looks change nothing anyway, and
+// people are told of what they find, as of a dry run they are not. Where repairs are permitted, it begins as a dry run.
 func (e *ending) createFlags() []string {
 	flags := append(e.answers.timing.Flags(), "--jitter", scheduleJitter)
 	if e.answers.MaxTier > escalation.TierObserve {
@@ -243,7 +249,8 @@ func (e *ending) sayNext(temporal bool) {
 		prefix = strings.Join(unitVariables(e.machine.Unit), " ") + " "
 		next("systemctl enable --now "+e.machine.Unit, "run it always")
 	case e.serves || !temporal:
-		next("claudeops up", "in a terminal of its own: the pages, Temporal and a worker. The schedule works while it runs")
+		next("claudeops up", "in a terminal of its own: the pages, Temporal and a worker. The schedule works while "+
+			"it runs")
 	case e.changed:
 		next("claudeops up", "end the one that runs and start it again: it reads the settings when it starts")
 	}
@@ -256,7 +263,8 @@ func (e *ending) sayNext(temporal bool) {
 		next(prefix+commandLine(args), "look by the clock")
 	}
 	if scheduled && e.answers.MaxTier > 1 {
-		next(prefix+"claudeops schedule update "+scheduleID+" --dry-run=false", "let it repair, when you trust the verdicts")
+		next(prefix+"claudeops schedule update "+scheduleID+" --dry-run=false",
+			"let it repair, when you trust the verdicts")
 	}
 	next("claudeops init", "change the answers")
 }

@@ -43,7 +43,8 @@ type present struct {
 	ownProjects []string
 }
 
-// readPresent reads the settings that are there. As root, on a machine with a unit of Claude Ops, it takes the file that the unit reads.
+// readPresent reads the settings that are there. As root, on a machine with a unit of Claude Ops, it takes the file
+// that the unit reads.
 func readPresent(environ []string, machine discover.Machine) (present, error) {
 	now := present{outer: withoutFile(environ)}
 	if machine.Root && machine.Unit != "" && console.Variable(now.outer, envfile.Variable) == "" {
@@ -52,7 +53,8 @@ func readPresent(environ []string, machine discover.Machine) (present, error) {
 	path, _ := envfile.Find(now.outer)
 	switch {
 	case path == "":
-		return now, errors.New("there is no place for the settings: set HOME, or CLAUDEOPS_ENV_FILE to an absolute path")
+		return now, errors.New("there is no place for the settings: set HOME, or CLAUDEOPS_ENV_FILE to an absolute " +
+			"path")
 	case !filepath.IsAbs(path):
 		return now, fmt.Errorf("%s is %q; it must be an absolute path", envfile.Variable, path)
 	}
@@ -60,7 +62,8 @@ func readPresent(environ []string, machine discover.Machine) (present, error) {
 	now.first = err != nil
 	loaded := now.outer
 	if now.first { // the variable may name a file that init is to create
-		loaded = slices.DeleteFunc(slices.Clone(loaded), func(entry string) bool { return strings.HasPrefix(entry, envfile.Variable+"=") })
+		loaded = slices.DeleteFunc(slices.Clone(loaded),
+			func(entry string) bool { return strings.HasPrefix(entry, envfile.Variable+"=") })
 	}
 	now.environ = config.Environ(loaded)
 	if now.cfg, err = config.Load(loaded); err != nil {
@@ -68,7 +71,8 @@ func readPresent(environ []string, machine discover.Machine) (present, error) {
 	}
 	now.files = proposal.Beside(path, now.cfg.Services.File, now.cfg.Guard.PolicyFile)
 	now.catalog = now.cfg.Services.Catalog
-	if text, err := os.ReadFile(now.files.Services); err == nil && now.catalog == nil { // left by an earlier installation
+	// left by an earlier installation
+	if text, err := os.ReadFile(now.files.Services); err == nil && now.catalog == nil {
 		if now.catalog, err = config.ParseServices(text, filepath.Dir(now.files.Services)); err != nil {
 			return now, fmt.Errorf("%s: %w", now.files.Services, err)
 		}
@@ -109,7 +113,8 @@ type answers struct {
 	keepTiming bool
 }
 
-// firstAnswers returns the answers before anybody is asked: what is set already or, on the first run, a proposal; the flags win.
+// firstAnswers returns the answers before anybody is asked: what is set already or, on the first run, a proposal; the
+// flags win.
 func (s *setting) firstAnswers() (answers, error) {
 	got := answers{
 		Answers: proposal.Answers{
@@ -141,8 +146,8 @@ func (s *setting) firstAnswers() (answers, error) {
 	return got, err
 }
 
-// usesLogin reports whether agents should use the login of this user without being asked: if there is nothing else. With a login of
-// root, agents would run as root.
+// usesLogin reports whether agents should use the login of this user without being asked: if there is nothing else.
+// With a login of root, agents would run as root.
 func (s *setting) usesLogin() bool {
 	return s.cli.Credentials == "" && s.cli.Login != "" && !s.machine.Root
 }
@@ -192,21 +197,26 @@ func (s *setting) newServices() []proposal.Service {
 	return proposal.Unknown(proposal.Services(s.machine), s.now.catalog)
 }
 
-// projects returns the directories of Compose projects that init can grant: those that were found, and those that it has granted.
+// projects returns the directories of Compose projects that init can grant: those that were found, and those that it
+// has granted.
 func (s *setting) projects() []string {
 	dirs := slices.Clone(s.now.grants.Projects)
 	for _, project := range s.machine.Projects {
 		dirs = append(dirs, project.Dir)
 	}
 	slices.Sort(dirs)
-	return slices.DeleteFunc(slices.Compact(dirs), func(dir string) bool { return slices.Contains(s.now.ownProjects, dir) })
+	return slices.DeleteFunc(slices.Compact(dirs),
+		func(dir string) bool { return slices.Contains(s.now.ownProjects, dir) })
 }
 
-// runningProjects returns the directories of the projects whose containers run. Files of Compose that lie around may belong to
-// nothing that runs here, so that a person selects them.
+// runningProjects returns the directories of the projects whose containers run. Files of Compose that lie around may
+// belong to nothing that runs here, so that a person selects them.
 func (s *setting) runningProjects() []string {
 	return slices.DeleteFunc(s.projects(), func(dir string) bool {
-		return !slices.ContainsFunc(s.machine.Projects, func(p discover.Project) bool { return p.Dir == dir && p.Running })
+		return !slices.ContainsFunc(s.machine.Projects, func(p discover.Project) bool {
+			return p.Dir == dir &&
+				p.Running
+		})
 	})
 }
 

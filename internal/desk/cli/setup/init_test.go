@@ -249,7 +249,8 @@ func TestInitGoesBack(t *testing.T) {
 	require.Equal(t, program.ExitFailure, s.Ends(), s.Text())
 }
 
-// TestInitForTheUnit looks at a machine of root with a unit of Claude Ops. The settings would go where the unit reads them.
+// TestInitForTheUnit looks at a machine of root with a unit of Claude Ops. The settings would go where the unit reads
+// them.
 func TestInitForTheUnit(t *testing.T) {
 	t.Parallel()
 	host := clitest.MediaHost(0)

@@ -21,15 +21,16 @@ func (a *app) notifyCommand() *cobra.Command {
 	}, "notifications", &cobra.Command{
 		Use:   "test",
 		Short: "Send a test message to every place and say what came of each",
-		Long:  "Test sends a message to every place that CLAUDEOPS_NOTIFY_URLS names, and ends with 1 if one of them did not take it.",
-		Args:  console.NoArguments,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.testNotifications(cmd.Context()) },
+		Long: "Test sends a message to every place that CLAUDEOPS_NOTIFY_URLS names, and ends with 1 if one of them " +
+			"did not take it.", Args: console.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.testNotifications(cmd.Context()) },
 	})
 }
 
 // attempt is the result of sending one notification.
 type attempt struct {
-	// Number is the position of the place in CLAUDEOPS_NOTIFY_URLS, from 1. A URL that names several recipients is as many places.
+	// Number is the position of the place in CLAUDEOPS_NOTIFY_URLS, from 1. A URL that names several recipients is as
+	// many places.
 	Number  int    `json:"number"`
 	Service string `json:"service"`
 	Place   string `json:"place"` // the service and its host
@@ -66,7 +67,10 @@ func (a *app) testNotifications(ctx context.Context) error {
 }
 
 func tryTargets(ctx context.Context, targets []notify.Target) []attempt {
-	message := notify.Message{Title: "Claude Ops: a test", Level: notify.LevelInfo, Text: "Notifications arrive here. Nothing is wrong."}
+	message := notify.Message{
+		Title: "Claude Ops: a test", Level: notify.LevelInfo,
+		Text: "Notifications arrive here. Nothing is wrong.",
+	}
 	if host, err := os.Hostname(); err == nil {
 		message.Text += "\nSent from " + host + " by: claudeops notify test"
 	}

@@ -14,11 +14,12 @@ func Policy(c *console.Console) *cobra.Command {
 	return console.Parent(&cobra.Command{
 		Use:   "policy",
 		Short: "Try and change what the agents of each tier may do",
-		Long: "Policy asks the guard, which decides on every call of an agent by the built-in policy or the one that\n" +
-			"CLAUDEOPS_POLICY_FILE names. Only `run` runs something. Paths, links and programs are looked up on this host, as by the\n" +
-			"worker.",
+		Long: "Policy asks the guard, which decides on every call of an agent by the built-in policy or the one " +
+			"that\nCLAUDEOPS_POLICY_FILE names. Only `run` runs something. Paths, links and programs are looked up " +
+			"on this host, as by the\nworker.",
 	}, "the policy",
-		a.checkCallCommand(), a.testTableCommand(), a.runScriptCommand(), a.explainTierCommand(), a.suggestGrantsCommand())
+		a.checkCallCommand(), a.testTableCommand(), a.runScriptCommand(), a.explainTierCommand(),
+		a.suggestGrantsCommand())
 }
 
 var errNoTier = errors.New("--tier is missing: say with it for which tier, 1, 2 or 3")

@@ -25,16 +25,18 @@ func (a *app) checkCallCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check --tier TIER COMMAND",
 		Short: "Say whether a tier may make a call, and why; nothing is run",
-		Long: "Check says what the guard would decide on a command, in one argument, or on another tool's call (--tool, --input):\n" +
-			"allowed, denied, or at run, with what decides on the rest while the command runs. For Tiers 1 and 2 it answers for the\n" +
-			"levels full and kernel only; at the others (see `claudeops doctor`) only plain texts of awk, sed, jq and yq are granted.\n" +
-			"It ends with 3 if the call is denied, else with 0.",
+		Long: "Check says what the guard would decide on a command, in one argument, or on another tool's call " +
+			"(--tool, --input):\nallowed, denied, or at run, with what decides on the rest while the command runs. " +
+			"For Tiers 1 and 2 it answers for the\nlevels full and kernel only; at the others (see `claudeops " +
+			"doctor`) only plain texts of awk, sed, jq and yq are granted.\nIt ends with 3 if the call is denied, " +
+			"else with 0.",
 		Example: "  claudeops policy check --tier 2 'docker restart jellyfin && rm -rf /'\n" +
 			`  claudeops policy check --tier 1 --tool Read --input '{"file_path":"/etc/shadow"}'`,
 		Args: oneCommand,
 		RunE: func(_ *cobra.Command, args []string) error { return a.checkCall(o, strings.Join(args, "")) },
 	}
-	cmd.Flags().Var(console.TierFlag{Tier: &o.tier, Allowed: escalation.Tiers()}, "tier", "the tier whose agent makes the call")
+	cmd.Flags().Var(console.TierFlag{Tier: &o.tier, Allowed: escalation.Tiers()}, "tier",
+		"the tier whose agent makes the call")
 	cmd.Flags().StringVar(&o.tool, "tool", "Bash", "the tool that is called")
 	cmd.Flags().StringVar(&o.input, "input", "", "the tool's input, a JSON object, in place of a command")
 	addDirFlag(cmd, &o.dir)
@@ -58,7 +60,10 @@ func (a *app) checkCall(o checkOptions, command string) error {
 	if o.tier == 0 {
 		return program.Misuse(errNoTier)
 	}
-	call, err := operations.Call{Tier: o.tier, Tool: o.tool, Command: command, Input: json.RawMessage(o.input)}.Complete()
+	call, err := operations.Call{
+		Tier: o.tier, Tool: o.tool, Command: command,
+		Input: json.RawMessage(o.input),
+	}.Complete()
 	if err != nil {
 		return program.Misuse(fmt.Errorf("%w (see `claudeops policy check --help`)", err))
 	}
@@ -82,7 +87,8 @@ func (a *app) checkCall(o checkOptions, command string) error {
 
 func writeDecision(w io.Writer, d operations.Decision) {
 	if !d.Allowed {
-		_, _ = fmt.Fprintf(w, "Denied by: %s\nBecause:   %s\n", console.Printable(d.Rule, longLine), console.Printable(d.Reason, longLine))
+		_, _ = fmt.Fprintf(w, "Denied by: %s\nBecause:   %s\n", console.Printable(d.Rule, longLine),
+			console.Printable(d.Reason, longLine))
 		return
 	}
 	if d.Rule != "" || d.AtRun == "" {

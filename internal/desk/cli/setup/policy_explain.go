@@ -54,7 +54,8 @@ func writeGrants(w io.Writer, e guard.Explanation) {
 	if len(e.Grants) == 0 {
 		return
 	}
-	_, _ = fmt.Fprint(w, "\nPrograms, with their arguments, options, and conditions. X? may be left out, X+ is one or several, X* any number.\n")
+	_, _ = fmt.Fprint(w, "\nPrograms, with their arguments, options, and conditions. X? may be left out, X+ is one "+
+		"or several, X* any number.\n")
 	before := ""
 	for _, grant := range e.Merged() {
 		if grant.Program != before {

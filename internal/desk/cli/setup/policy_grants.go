@@ -22,10 +22,11 @@ type Suggestion struct {
 	Tier int `json:"tier"`
 	// What names the grant: a program with its subcommand, or what a tier may reach.
 	What string `json:"what"`
-	// Section is the path in the policy of the list to which the grant belongs, such as "programs", "docker" or "tiers", "1", "read".
+	// Section is the path in the policy of the list to which the grant belongs, such as "programs", "docker" or
+	// "tiers", "1", "read".
 	Section []string `json:"section"`
-	// Grant is the narrowest entry that would have let the commands pass, in YAML on one line. Wider is an entry that also passes
-	// similar commands; empty if there is none.
+	// Grant is the narrowest entry that would have let the commands pass, in YAML on one line. Wider is an entry that
+	// also passes similar commands; empty if there is none.
 	Grant string `json:"grant"`
 	Wider string `json:"wider,omitempty"`
 	// Risk says in a sentence what the grant permits.
@@ -55,9 +56,9 @@ type suggester struct {
 	policy *guard.Policy
 }
 
-// suggestions returns grants that would have let denied calls of Tiers 1 and 2 pass, the most frequent first. Each was tried: with it,
-// this guard allows the commands. It suggests nothing that never, secrets, private or protected denies, and at Tier 1 nothing that
-// acts on services.
+// suggestions returns grants that would have let denied calls of Tiers 1 and 2 pass, the most frequent first. Each was
+// tried: with it, this guard allows the commands. It suggests nothing that never, secrets, private or protected denies,
+// and at Tier 1 nothing that acts on services.
 func (s suggester) suggestions(calls []guard.Call) []Suggestion {
 	found := map[string]*Suggestion{}
 	for i, call := range calls {
@@ -91,8 +92,8 @@ func (s suggester) suggestions(calls []guard.Call) []Suggestion {
 	return all
 }
 
-// commandsOf returns the commands of a call whose words are known. For a tool that reads or writes a file it returns a command that
-// does the same.
+// commandsOf returns the commands of a call whose words are known. For a tool that reads or writes a file it returns a
+// command that does the same.
 func commandsOf(call guard.Call) (commands [][]string) {
 	var input struct {
 		Command  string `json:"command"`
@@ -140,7 +141,8 @@ func literals(args []*syntax.Word) (words []string) {
 		if !known {
 			return nil
 		}
-		word, err := expand.Literal(new(expand.Config), arg) // it changes the configuration, and nil stands for one that all share
+		// it changes the configuration, and nil stands for one that all share
+		word, err := expand.Literal(new(expand.Config), arg)
 		if err != nil || strings.ContainsAny(word, "\n\t") {
 			return nil
 		}
@@ -149,7 +151,8 @@ func literals(args []*syntax.Word) (words []string) {
 	return words
 }
 
-// suggest returns a grant that lets a command pass; nil if the command is allowed, or nothing but never or the like denies it.
+// suggest returns a grant that lets a command pass; nil if the command is allowed, or nothing but never or the like
+// denies it.
 func (s suggester) suggest(call guard.Call, words []string) *Suggestion {
 	if allows(s.policy, call, words) || !programName.MatchString(words[0]) {
 		return nil
@@ -172,7 +175,8 @@ func (s suggester) suggest(call guard.Call, words []string) *Suggestion {
 	}
 	found := &Suggestion{
 		Tier: call.Tier, What: strings.Join(append([]string{grant.program}, grant.command...), " "), Example: example,
-		Section: []string{"programs", grant.program}, Grant: grant.yaml(call.Tier, grant.args), words: map[string]bool{}, grant: grant,
+		Section: []string{"programs", grant.program}, Grant: grant.yaml(call.Tier, grant.args),
+		words: map[string]bool{}, grant: grant,
 	}
 	extended, err := s.policy.With(found.part(found.Grant))
 	if err != nil || !allows(extended, call, words) {
@@ -184,11 +188,14 @@ func (s suggester) suggest(call guard.Call, words []string) *Suggestion {
 	switch _, known := s.policy.Programs[grant.program]; {
 	case grant.action != "":
 		found.Risk = fmt.Sprintf(
-			"Tier %d and higher act on any service this way; each time counts against the service's limit of restarts.", call.Tier)
+			"Tier %d and higher act on any service this way; each time counts against the service's limit of "+
+				"restarts.", call.Tier)
 	case known:
-		found.Risk = fmt.Sprintf("Another use of %s. If it changes something, Tier %d changes it.", grant.program, call.Tier)
+		found.Risk = fmt.Sprintf("Another use of %s. If it changes something, Tier %d changes it.", grant.program,
+			call.Tier)
 	default:
-		found.Risk = fmt.Sprintf("The guard knows nothing of %s, and does not see what it does inside the sandbox.", grant.program)
+		found.Risk = fmt.Sprintf("The guard knows nothing of %s, and does not see what it does inside the sandbox.",
+			grant.program)
 	}
 	return found
 }
@@ -207,7 +214,10 @@ func allows(policy *guard.Policy, call guard.Call, words []string) bool {
 	if err != nil {
 		return false
 	}
-	return guard.New(policy, guard.Host{}).Decide(guard.Call{Tier: call.Tier, Tool: "Bash", Input: input, Place: call.Place}).Allowed
+	return guard.New(policy, guard.Host{}).Decide(guard.Call{
+		Tier: call.Tier, Tool: "Bash", Input: input,
+		Place: call.Place,
+	}).Allowed
 }
 
 // reaches returns what a tier could get to reach the files and hosts among the arguments of a granted program.
@@ -239,10 +249,13 @@ func reaches(tier int, args []string) (tries []Suggestion) {
 }
 
 // serviceTypes gives the type of a service for the programs that act on services.
-var serviceTypes = map[string]string{"docker": "SERVICE", "podman": "SERVICE", "systemctl": "UNIT", "kubectl": "WORKLOAD"}
+var serviceTypes = map[string]string{
+	"docker": "SERVICE", "podman": "SERVICE", "systemctl": "UNIT",
+	"kubectl": "WORKLOAD",
+}
 
-// unsuggested matches programs that run what they are given, here or elsewhere, or print the environment: a person writes their
-// grants.
+// unsuggested matches programs that run what they are given, here or elsewhere, or print the environment: a person
+// writes their grants.
 var unsuggested = regexp.MustCompile(`^(` +
 	`(ba|da|z|k|fi|a|c)?sh|(python|perl|ruby|node|php|lua|deno|bun)[0-9.]*|busybox|.*[.](sh|py)|env|printenv|` +
 	`sudo|doas|su|runuser|ssh|scp|sftp|rsync|nc|ncat|netcat|socat|telnet|xargs|parallel|make|eval|exec|source|watch|script|` +

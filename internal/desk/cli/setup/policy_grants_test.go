@@ -63,7 +63,8 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
-// TestSuggestionsForAttacks suggests grants for attacks that are not denied for good. A person reads these with their risks.
+// TestSuggestionsForAttacks suggests grants for attacks that are not denied for good. A person reads these with their
+// risks.
 func TestSuggestionsForAttacks(t *testing.T) {
 	t.Parallel()
 	policy, err := guard.ParsePolicy(deploy.Policy)

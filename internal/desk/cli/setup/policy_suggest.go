@@ -32,10 +32,11 @@ func (a *app) suggestGrantsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "suggest",
 		Short: "Suggest grants for the calls that were denied; nothing is changed",
-		Long: "Suggest reads the recorded denials and prints the narrowest grants that would have let these calls pass, each with its\n" +
-			"risk, as a policy that extends the built-in one. Each grant was tried on the guard. It suggests nothing that never,\n" +
-			"private, secrets or protected denies, no program that runs others, and at Tier 1 nothing that changes a service.\n" +
-			"Accept what you want: copy it to the file that CLAUDEOPS_POLICY_FILE names.",
+		Long: "Suggest reads the recorded denials and prints the narrowest grants that would have let these calls " +
+			"pass, each with its\nrisk, as a policy that extends the built-in one. Each grant was tried on the " +
+			"guard. It suggests nothing that never,\nprivate, secrets or protected denies, no program that runs " +
+			"others, and at Tier 1 nothing that changes a service.\nAccept what you want: copy it to the file that " +
+			"CLAUDEOPS_POLICY_FILE names.",
 		Example: "  claudeops policy suggest --since 168h",
 		Args:    console.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.suggestGrants(cmd.Context(), since, dir) },
@@ -74,7 +75,10 @@ func (a *app) suggestGrants(ctx context.Context, since time.Duration, dir string
 	}
 	calls := make([]guard.Call, len(denied))
 	for i, decision := range denied {
-		calls[i] = guard.Call{Tier: int(decision.Tier), Tool: decision.Tool, Input: json.RawMessage(decision.Input), Place: checker.Place}
+		calls[i] = guard.Call{
+			Tier: int(decision.Tier), Tool: decision.Tool, Input: json.RawMessage(decision.Input),
+			Place: checker.Place,
+		}
 	}
 	suggestions := []suggestion{}
 	for _, found := range (suggester{checker.Guard, checker.Policy}).suggestions(calls) {
@@ -120,10 +124,12 @@ func (a *app) writeSuggestions(w io.Writer, suggestions []suggestion, denied int
 			}
 		}
 		indent := strings.Repeat("  ", len(s.Section))
-		_, _ = fmt.Fprintf(w, "%s# %s: denied in %s at Tier %d, last at %s: %s\n", indent, console.Printable(s.What, 200),
+		_, _ = fmt.Fprintf(w, "%s# %s: denied in %s at Tier %d, last at %s: %s\n", indent,
+			console.Printable(s.What, 200),
 			plaintext.Count(s.Times, "call"), s.Tier, a.Clock.Moment(s.Last), console.Printable(s.Example, 200))
 		if s.Instead != "" {
-			_, _ = fmt.Fprintf(w, "%s# Instead: %s (%s)\n", indent, console.Printable(s.Instead, 200), console.Printable(s.Chain, 100))
+			_, _ = fmt.Fprintf(w, "%s# Instead: %s (%s)\n", indent, console.Printable(s.Instead, 200),
+				console.Printable(s.Chain, 100))
 		}
 		_, _ = fmt.Fprintf(w, "%s# Risk: %s\n%s- %s\n", indent, console.Printable(s.Risk, 300), indent, s.Grant)
 		if s.Wider != "" {

@@ -24,10 +24,11 @@ func (a *app) testTableCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test FILE",
 		Short: "Say which calls of a table are decided otherwise than it expects; nothing is run",
-		Long: "Test reads a table of calls (- is standard input), a JSON object a line with the fields tier, command and allowed,\n" +
-			"for other tools than Bash with tool and input instead of command, and perhaps a note. Blank lines and lines that begin\n" +
-			"with # count for nothing. A call that is decided while it runs differs from no expectation. It ends with 0 if all calls\n" +
-			"are decided as expected, with 3 if some are not, and with 2 if the table cannot be read.",
+		Long: "Test reads a table of calls (- is standard input), a JSON object a line with the fields tier, command " +
+			"and allowed,\nfor other tools than Bash with tool and input instead of command, and perhaps a note. " +
+			"Blank lines and lines that begin\nwith # count for nothing. A call that is decided while it runs " +
+			"differs from no expectation. It ends with 0 if all calls\nare decided as expected, with 3 if some are " +
+			"not, and with 2 if the table cannot be read.",
 		Example: `  echo '{"tier":1,"command":"docker restart web","allowed":false}' | claudeops policy test -`,
 		Args:    console.OneArgument,
 		RunE:    func(_ *cobra.Command, args []string) error { return a.testTable(args[0], dir) },
@@ -94,7 +95,8 @@ func (a *app) testTable(file, dir string) error {
 		return err
 	}
 	if differ := len(result.Differ); differ > 0 {
-		return program.WithCode(console.ExitDenied, fmt.Errorf("%d of %d calls are not decided as expected", differ, result.Calls))
+		return program.WithCode(console.ExitDenied, fmt.Errorf("%d of %d calls are not decided as expected", differ,
+			result.Calls))
 	}
 	return nil
 }

@@ -62,7 +62,8 @@ func TestPolicyCheckAsJSON(t *testing.T) {
 	require.Equal(t, []any{}, read["actions"])
 }
 
-// TestPolicyRun checks that a script runs as an agent's: its acts are judged one by one, and nothing else of it is lost.
+// TestPolicyRun checks that a script runs as an agent's: its acts are judged one by one, and nothing else of it is
+// lost.
 func TestPolicyRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

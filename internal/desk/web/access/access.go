@@ -41,8 +41,8 @@ type Owner struct {
 	Name, Secret string
 }
 
-// Access finds out who sends a request: by a token in the header, by the cookie of a browser that has logged in, or by the
-// headers of a trusted proxy. A request that none of these names is anonymous.
+// Access finds out who sends a request: by a token in the header, by the cookie of a browser that has logged in, or by
+// the headers of a trusted proxy. A request that none of these names is anonymous.
 type Access struct {
 	options          Options
 	owner            *Token // nil without an owner
@@ -65,16 +65,21 @@ func New(options Options) (*Access, error) {
 	}
 	a := &Access{
 		options: options, sessions: sessions{cookie: cookieName(options.Port), key: key, secure: options.Secure},
-		starts: newLimiter(startsEvery, startsBurst, options.Clock), failures: newLimiter(failuresEvery, failuresBurst, options.Clock),
+		starts:   newLimiter(startsEvery, startsBurst, options.Clock),
+		failures: newLimiter(failuresEvery, failuresBurst, options.Clock),
 	}
 	a.complain = a.onceEach()
 	if options.Owner.Secret != "" {
-		a.owner = &Token{Name: options.Owner.Name, Roles: []Role{Operate, Alert, Talk}, Hash: hashOf(options.Owner.Secret), owner: true}
+		a.owner = &Token{
+			Name: options.Owner.Name, Roles: []Role{Operate, Alert, Talk},
+			Hash: hashOf(options.Owner.Secret), owner: true,
+		}
 	}
 	return a, nil
 }
 
-// onceEach returns a function that logs each error once in a row. A file of tokens that cannot be read is read for each request.
+// onceEach returns a function that logs each error once in a row. A file of tokens that cannot be read is read for each
+// request.
 func (a *Access) onceEach() func(error) {
 	var mutex sync.Mutex
 	last := ""
@@ -109,8 +114,8 @@ func (a *Access) tokens() []Token {
 // errWrongToken is the error of a request with a token that is not valid.
 var errWrongToken = errors.New("this token is not valid: it was revoked, has expired, or belongs to another server")
 
-// identify returns the person who sends r; false if nobody has logged in. It returns an error if the header contains a token
-// that is not valid, or if the address has failed too often.
+// identify returns the person who sends r; false if nobody has logged in. It returns an error if the header contains a
+// token that is not valid, or if the address has failed too often.
 func (a *Access) identify(r *http.Request) (Person, bool, error) {
 	if person, named := a.options.Proxy.person(r); named {
 		return person, true, nil
@@ -144,8 +149,8 @@ func bearer(r *http.Request) (string, bool) {
 // stillKey is the context key of a func() bool, which reports whether the sender of a request could send it again.
 type stillKey struct{}
 
-// StillKnown reports whether the login with which a request was sent is still valid: a token may have been revoked since.
-// People of a trusted proxy are always known. Long responses ask it from time to time.
+// StillKnown reports whether the login with which a request was sent is still valid: a token may have been revoked
+// since. People of a trusted proxy are always known. Long responses ask it from time to time.
 func StillKnown(ctx context.Context) bool {
 	still, set := ctx.Value(stillKey{}).(func() bool)
 	return !set || still()
@@ -167,8 +172,8 @@ func (a *Access) still(r *http.Request) func() bool {
 	}
 }
 
-// Identify adds the person who sends a request to its context. It removes the headers of the trusted proxy, whoever sent
-// them. It refuses a wrong token, and data that a page of another site asks for with the cookie of this one.
+// Identify adds the person who sends a request to its context. It removes the headers of the trusted proxy, whoever
+// sent them. It refuses a wrong token, and data that a page of another site asks for with the cookie of this one.
 func (a *Access) Identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		person, known, err := a.identify(r)
@@ -186,9 +191,9 @@ func (a *Access) Identify(next http.Handler) http.Handler {
 	})
 }
 
-// isFromOtherSite reports whether a page of another site sends r in the background. If only the port of that site differs,
-// browsers add the cookie to such requests, because they treat all ports of a host as the same site. A link that a person
-// follows is no such request.
+// isFromOtherSite reports whether a page of another site sends r in the background. If only the port of that site
+// differs, browsers add the cookie to such requests, because they treat all ports of a host as the same site. A link
+// that a person follows is no such request.
 func isFromOtherSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":

@@ -24,7 +24,8 @@ type CompletionError struct {
 // NewCompletionError returns an error with a status. The field param and the code can be empty.
 func NewCompletionError(status int, message, param, code string) CompletionError {
 	return CompletionError{
-		Status: status, Message: message, Type: completionErrorType(status), Param: nonEmpty(param), Code: nonEmpty(code),
+		Status: status, Message: message, Type: completionErrorType(status), Param: nonEmpty(param),
+		Code: nonEmpty(code),
 	}
 }
 
@@ -58,7 +59,8 @@ func (e CompletionError) Write(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(map[string]CompletionError{"error": e})
 }
 
-// WriteError answers r with an error in the form that programs expect at its path: that of OpenAI's API, or problem details.
+// WriteError answers r with an error in the form that programs expect at its path: that of OpenAI's API, or problem
+// details.
 func WriteError(w http.ResponseWriter, r *http.Request, status int, err error) {
 	if !strings.HasPrefix(r.URL.Path, CompletionsPrefix) {
 		WriteProblem(w, status, err)

@@ -21,7 +21,8 @@ type crowd struct {
 // NewCrowd returns a Crowd with a limit for each person.
 func NewCrowd(limit int) Crowd { return Crowd{&crowd{limit: limit, open: map[string]int{}}} }
 
-// Enter counts a request of a person. If the person has too many open already, Enter counts nothing and returns a *TooManyError.
+// Enter counts a request of a person. If the person has too many open already, Enter counts nothing and returns a
+// *TooManyError.
 func (c Crowd) Enter(person string) error {
 	c.crowd.mutex.Lock()
 	defer c.crowd.mutex.Unlock()

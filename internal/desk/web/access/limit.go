@@ -80,8 +80,8 @@ func (e *TooManyError) Error() string {
 
 type startsKey struct{}
 
-// MayStart counts the start of a chain by the person who sends the request. It returns a *TooManyError if the person has started
-// too many.
+// MayStart counts the start of a chain by the person who sends the request. It returns a *TooManyError if the person
+// has started too many.
 func MayStart(ctx context.Context) error {
 	starts, limited := ctx.Value(startsKey{}).(*limiter)
 	person, known := PersonOf(ctx)

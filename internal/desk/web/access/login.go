@@ -40,8 +40,8 @@ type loginForm struct {
 	Closed bool
 }
 
-// Link returns page, which must be a URL of the server, with the owner's token. Opening the link logs a browser in. Everybody
-// with the link has full access.
+// Link returns page, which must be a URL of the server, with the owner's token. Opening the link logs a browser in.
+// Everybody with the link has full access.
 func Link(page, secret string) string {
 	return page + "?" + url.Values{linkParameter: {secret}}.Encode()
 }
@@ -122,8 +122,8 @@ func (a *Access) isOwner(secret string) bool {
 
 // AskToLogIn answers a request for a page by somebody who has not logged in.
 //
-// If a page of another site has led here, the page reloads itself once: see reload. Otherwise AskToLogIn redirects to the
-// login page, also where a script of a page asked for a part of it.
+// If a page of another site has led here, the page reloads itself once: see reload. Otherwise AskToLogIn redirects to
+// the login page, also where a script of a page asked for a part of it.
 func (a *Access) AskToLogIn(w http.ResponseWriter, r *http.Request) {
 	if address := reload(r); address != "" {
 		a.writeLogin(w, http.StatusUnauthorized, loginForm{Reload: address})
@@ -144,14 +144,15 @@ func (a *Access) AskToLogIn(w http.ResponseWriter, r *http.Request) {
 
 // nextAfterLogin returns the page that a person wanted to see: the page itself, or the one that a script has updated.
 func nextAfterLogin(r *http.Request) string {
-	if current, err := url.Parse(r.Header.Get("HX-Current-URL")); err == nil && r.Header.Get("HX-Request") != "" && current.Path != "" {
+	if current, err := url.Parse(r.Header.Get("HX-Current-URL")); err == nil && r.Header.Get("HX-Request") != "" &&
+		current.Path != "" {
 		return current.RequestURI()
 	}
 	return plainAddress(r)
 }
 
-// OwnerOnly passes on the requests of the owner alone, for Temporal's Web UI: it could start and answer everything under any
-// name. Its health check is public, because it reveals nothing but an open port.
+// OwnerOnly passes on the requests of the owner alone, for Temporal's Web UI: it could start and answer everything
+// under any name. Its health check is public, because it reveals nothing but an open port.
 func (a *Access) OwnerOnly(next http.Handler) http.Handler {
 	return a.Identify(a.OpenLinks(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		person, _ := PersonOf(r.Context())
@@ -167,10 +168,11 @@ func (a *Access) OwnerOnly(next http.Handler) http.Handler {
 	})))
 }
 
-var errOwnerOnly = errors.New("this Web UI wants the token that `claudeops env` prints, as the header Authorization: Bearer TOKEN")
+var errOwnerOnly = errors.New("this Web UI wants the token that `claudeops env` prints, as the header Authorization: " +
+	"Bearer TOKEN")
 
-// reload returns the address from which a page that refuses r reloads itself; "" if it stays. If a page of another site has
-// led to r, the browser omits the cookie from the first request, but sends it with the second.
+// reload returns the address from which a page that refuses r reloads itself; "" if it stays. If a page of another site
+// has led to r, the browser omits the cookie from the first request, but sends it with the second.
 func reload(r *http.Request) string {
 	query := r.URL.Query()
 	led := r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate"

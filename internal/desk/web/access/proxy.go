@@ -29,7 +29,8 @@ type Proxy struct {
 // trusts reports whether a request comes from the proxy.
 func (p Proxy) trusts(r *http.Request) bool {
 	address, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !slices.ContainsFunc(p.Networks, func(network netip.Prefix) bool { return network.Contains(address.Addr().Unmap()) }) {
+	if err != nil || !slices.ContainsFunc(p.Networks,
+		func(network netip.Prefix) bool { return network.Contains(address.Addr().Unmap()) }) {
 		return false
 	}
 	own, given := sha256.Sum256([]byte(p.Secret)), sha256.Sum256([]byte(r.Header.Get(ProxySecretHeader)))
@@ -45,8 +46,8 @@ func (p Proxy) strip(r *http.Request) {
 	}
 }
 
-// person returns the person whom the proxy names in a request that comes from it. A request with two names is ambiguous, so
-// it names nobody.
+// person returns the person whom the proxy names in a request that comes from it. A request with two names is
+// ambiguous, so it names nobody.
 func (p Proxy) person(r *http.Request) (Person, bool) {
 	if len(p.Networks) == 0 || p.UserHeader == "" || !p.trusts(r) {
 		return Person{}, false
@@ -66,7 +67,8 @@ func (p Proxy) person(r *http.Request) (Person, bool) {
 	return person, true
 }
 
-// address returns the address of the client of a request: the last one that the trusted proxy names, or the sender's own.
+// address returns the address of the client of a request: the last one that the trusted proxy names, or the sender's
+// own.
 func (p Proxy) address(r *http.Request) string {
 	sender, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package access decides who may use the HTTP server, and for what. Every route is registered with the role that it needs,
-// and every request gets the person who sends it.
+// Package access decides who may use the HTTP server, and for what. Every route is registered with the role that it
+// needs, and every request gets the person who sends it.
 package access
 
 import (
@@ -31,8 +31,8 @@ func (r Role) Includes(other Role) bool {
 
 // Person is who sends a request.
 type Person struct {
-	// Name is the person's name for the record. It belongs to the token, or comes from a trusted proxy. So it is verified,
-	// unlike a name that a client merely says.
+	// Name is the person's name for the record. It belongs to the token, or comes from a trusted proxy. So it is
+	// verified, unlike a name that a client merely says.
 	Name  string
 	Roles []Role
 

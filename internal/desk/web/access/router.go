@@ -21,8 +21,8 @@ type Router struct {
 	refuse func(w http.ResponseWriter, r *http.Request, known bool)
 }
 
-// NewRouter returns a router. It calls refuse for a request whose person lacks the role of the route; known reports whether
-// somebody has logged in.
+// NewRouter returns a router. It calls refuse for a request whose person lacks the role of the route; known reports
+// whether somebody has logged in.
 func NewRouter(refuse func(w http.ResponseWriter, r *http.Request, known bool)) *Router {
 	return &Router{mux: http.NewServeMux(), refuse: refuse}
 }

@@ -18,11 +18,11 @@ import (
 // sessionLength is the lifetime of the cookie of a browser that has logged in. Who is on call for a week logs in once.
 const sessionLength = 7 * 24 * time.Hour
 
-// sessions makes and checks the cookies of browsers. A cookie contains the hash of its token in part, the time of its end,
-// and a signature. It is valid as long as its token is, and nobody can derive the token from it.
+// sessions makes and checks the cookies of browsers. A cookie contains the hash of its token in part, the time of its
+// end, and a signature. It is valid as long as its token is, and nobody can derive the token from it.
 type sessions struct {
-	// cookie is the name of the cookie. It contains the port, so that two servers on one host do not overwrite each other's
-	// cookies: browsers send a cookie to every port of a host.
+	// cookie is the name of the cookie. It contains the port, so that two servers on one host do not overwrite each
+	// other's cookies: browsers send a cookie to every port of a host.
 	cookie string
 	key    []byte
 	secure bool
@@ -36,8 +36,8 @@ func (s sessions) open(token Token, now time.Time) *http.Cookie {
 	}
 	until := strconv.FormatInt(end.Unix(), 10)
 	return &http.Cookie{ //nolint:gosec // the loopback address has no TLS, and browsers return a secure cookie over TLS only
-		Name: s.cookie, Value: strings.Join([]string{token.id(), until, s.sign(token, until)}, "."), Path: "/", Expires: end,
-		HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteStrictMode,
+		Name: s.cookie, Value: strings.Join([]string{token.id(), until, s.sign(token, until)}, "."), Path: "/",
+		Expires: end, HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteStrictMode,
 	}
 }
 
@@ -79,8 +79,8 @@ func (s sessions) token(r *http.Request, tokens []Token, now time.Time) (Token, 
 	return Token{}, false
 }
 
-// sessionKey returns the key in a file that signs cookies. If the file is missing, sessionKey creates it. Without the file,
-// browsers log in again.
+// sessionKey returns the key in a file that signs cookies. If the file is missing, sessionKey creates it. Without the
+// file, browsers log in again.
 func sessionKey(name string) ([]byte, error) {
 	content, err := os.ReadFile(name) //nolint:gosec // of our own directory
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,7 +93,8 @@ func sessionKey(name string) ([]byte, error) {
 		return nil, fmt.Errorf("open the key of the sessions: %w", err)
 	}
 	if len(content) < tokenBytes {
-		return nil, fmt.Errorf("the key of the sessions %s is damaged; remove it and start again, which makes one", name)
+		return nil, fmt.Errorf("the key of the sessions %s is damaged; remove it and start again, which makes one",
+			name)
 	}
 	return content, nil
 }

@@ -21,8 +21,8 @@ func (p Person) Named(conversation string) string {
 	return conversation
 }
 
-// MayTalkIn reports whether the person may read a conversation and write in it. Everybody with the role Talk has a conversation
-// of their own, and shares those about chains. The others need the role Operate.
+// MayTalkIn reports whether the person may read a conversation and write in it. Everybody with the role Talk has a
+// conversation of their own, and shares those about chains. The others need the role Operate.
 func (p Person) MayTalkIn(conversation string) bool {
 	return p.May(Operate) || p.May(Talk) && (conversation == p.Conversation() || escalation.IsAboutChain(conversation))
 }
@@ -39,7 +39,8 @@ func (p Person) CheckTalk(conversation string) error {
 		plaintext.Cut(plaintext.Line(conversation), escalation.MaxConversationName), p.Conversation(), Operate)}
 }
 
-// CheckProposal returns a *ForbiddenError if the person may not have a proposal carried out. It needs the role of the act itself.
+// CheckProposal returns a *ForbiddenError if the person may not have a proposal carried out. It needs the role of the
+// act itself.
 func (p Person) CheckProposal(proposal escalation.Proposal) error {
 	role := Operate
 	if proposal.Kind == escalation.ProposeAnswer {

@@ -23,8 +23,8 @@ import (
 const (
 	// tokenPrefix is the beginning of every token, by which masking finds a token in text.
 	tokenPrefix = "claudeops-token-"
-	// tokenBytes is the length of a token in bytes, before its encoding as hexadecimal text. Nobody can guess so many, so a
-	// plain hash of a token is enough.
+	// tokenBytes is the length of a token in bytes, before its encoding as hexadecimal text. Nobody can guess so many,
+	// so a plain hash of a token is enough.
 	tokenBytes = 32
 	// maxName limits the name of a token, in characters. A gate accepts no longer name.
 	maxName = 200
@@ -90,7 +90,8 @@ var (
 	// ErrTokenInvalid is wrapped by the error of a token that cannot be created.
 	ErrTokenInvalid = errors.New("it is no token")
 	// ErrTokenExists is the error if a token with the name exists already.
-	ErrTokenExists = errors.New("a token with this name exists already; choose another name, or revoke that token first")
+	ErrTokenExists = errors.New("a token with this name exists already; choose another name, or revoke that token " +
+		"first")
 	// ErrNoToken is the error if no token has the name.
 	ErrNoToken = errors.New("no token has this name; `claudeops web token list` shows those that are")
 )
@@ -152,7 +153,8 @@ type document struct {
 
 func readTokens(name string, info fs.FileInfo) ([]Token, error) {
 	if mode := info.Mode().Perm(); mode&0o027 != 0 {
-		return nil, fmt.Errorf("the file of tokens %s has the mode %04o, with which others can read or change it; do: chmod 0600",
+		return nil, fmt.Errorf("the file of tokens %s has the mode %04o, with which others can read or change it; "+
+			"do: chmod 0600",
 			name, mode)
 	}
 	content, err := os.ReadFile(name) //nolint:gosec // the operator's file

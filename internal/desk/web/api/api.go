@@ -59,12 +59,14 @@ func (a *API) Register(router *access.Router) {
 	if err != nil {
 		panic("api: the OpenAPI document: " + err.Error())
 	}
-	router.Handle(access.View, "GET "+prefix+"/openapi.json", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/openapi+json")
-		_, _ = w.Write(document)
-	}))
+	router.Handle(access.View, "GET "+prefix+"/openapi.json",
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/openapi+json")
+			_, _ = w.Write(document)
+		}))
 	router.Handle(access.View, "GET "+prefix+"/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		access.WriteProblem(w, http.StatusNotFound, fmt.Errorf("there is nothing here; %s/openapi.json lists what there is", prefix))
+		access.WriteProblem(w, http.StatusNotFound,
+			fmt.Errorf("there is nothing here; %s/openapi.json lists what there is", prefix))
 	}))
 }
 
@@ -94,7 +96,8 @@ func describe(version string) huma.Config {
 	}
 }
 
-// nameSchema names the schema of a type. Types of packages that have namesakes of the domain's types get the package's name as well.
+// nameSchema names the schema of a type. Types of packages that have namesakes of the domain's types get the package's
+// name as well.
 func nameSchema(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
@@ -126,16 +129,17 @@ func (a adapter) Handle(operation *huma.Operation, handler func(huma.Context)) {
 	if !found {
 		panic("api: " + operation.OperationID + " has no role")
 	}
-	a.Router.Handle(role, operation.Method+" "+operation.Path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		handler(humago.NewContext(operation, r, w))
-	}))
+	a.Router.Handle(role, operation.Method+" "+operation.Path,
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			handler(humago.NewContext(operation, r, w))
+		}))
 }
 
 // routes is the set of the API's operations.
 type routes struct{ huma.API }
 
-// route describes an operation for both sides: add serves it, and call of a Client asks for it. In holds what the request says, in huma's
-// tags and the field Body; Out is the body of the answer.
+// route describes an operation for both sides: add serves it, and call of a Client asks for it. In holds what the
+// request says, in huma's tags and the field Body; Out is the body of the answer.
 type route[In, Out any] struct {
 	role access.Role
 	// pattern is the method and the path after the prefix.
@@ -164,13 +168,17 @@ func add[In, Out any](r routes, described route[In, Out], handler func(context.C
 }
 
 // addAnswer is add with a handler that chooses the status.
-func addAnswer[In, Out any](r routes, described route[In, Out], handler func(context.Context, *In) (reply[Out], error)) {
+func addAnswer[In, Out any](
+	r routes, described route[In, Out], handler func(context.Context, *In) (reply[Out], error),
+) {
 	method, where, _ := strings.Cut(described.pattern, " ")
 	operation := huma.Operation{
-		OperationID: described.id, Method: method, Path: prefix + where, Summary: described.summary, Tags: []string{described.tag},
-		DefaultStatus: cmp.Or(described.status, http.StatusOK), MaxBodyBytes: cmp.Or(described.maxBody, 64<<10),
+		OperationID: described.id, Method: method, Path: prefix + where, Summary: described.summary,
+		Tags: []string{described.tag}, DefaultStatus: cmp.Or(described.status, http.StatusOK),
+		MaxBodyBytes: cmp.Or(described.maxBody, 64<<10),
 		Errors: []int{
-			http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable,
+			http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict,
+			http.StatusServiceUnavailable,
 		},
 		Description: "Needs the role " + string(described.role) + ".",
 		Metadata:    map[string]any{roleKey: described.role},

@@ -52,8 +52,8 @@ echo '{"type":"assistant","message":{"id":"msg_1","type":"message","role":"assis
 echo '{"type":"result","subtype":"success","is_error":false,"num_turns":2,"duration_api_ms":5,"session_id":"'$id'","total_cost_usd":0.01,'$usage',"modelUsage":{"'$model'":{"inputTokens":100,"outputTokens":42,"cacheReadInputTokens":1000,"cacheCreationInputTokens":50,"costUSD":0.01,"contextWindow":200000}},"permission_denials":[],"terminal_reason":"completed","result":"done","structured_output":{"status":"healthy","summary":"all is well"}}'
 `
 
-// BenchmarkWeb compares how long 20 chains work alone, and beside 200 viewers of one of them and 50 requests a second. All of
-// Temporal, worker, web server, viewers and requests share the cores.
+// BenchmarkWeb compares how long 20 chains work alone, and beside 200 viewers of one of them and 50 requests a second.
+// All of Temporal, worker, web server, viewers and requests share the cores.
 func BenchmarkWeb(b *testing.B) {
 	environ := append(webtest.Environ(b), "CLAUDEOPS_MAX_CONCURRENT_AGENTS=40", "CLAUDEOPS_MAX_TIER=1", "CLAUDEOPS_DAY_BUDGET_USD=0")
 	script := filepath.Join(b.TempDir(), "claude")

@@ -52,7 +52,10 @@ func (a *API) registerChains(r routes) {
 		return chains.Get(ctx, string(in.ChainID))
 	})
 	add(r, escalateChain, func(ctx context.Context, in *escalateRequest) (asked, error) {
-		signal := workflows.EscalateSignal{ToTier: in.Body.ToTier, Reason: in.Body.Reason, Guidance: in.Body.Guidance, Force: in.Body.Force}
+		signal := workflows.EscalateSignal{
+			ToTier: in.Body.ToTier, Reason: in.Body.Reason, Guidance: in.Body.Guidance,
+			Force: in.Body.Force,
+		}
 		signal.Actor, signal.Verified = personOf(ctx), true
 		return asked{string(in.ChainID), signal.ToTier}, chains.Escalate(ctx, string(in.ChainID), signal)
 	})
@@ -67,7 +70,8 @@ type asked struct {
 	ToTier  escalation.Tier `json:"to_tier,omitempty"`
 }
 
-// StartInput is the input of a new chain. Each field is optional. The fields mean the same as those of workflows.ChainInput.
+// StartInput is the input of a new chain. Each field is optional. The fields mean the same as those of
+// workflows.ChainInput.
 type StartInput struct {
 	ID         string                     `json:"id,omitempty" doc:"The ID of the chain; by default one with the time in it."`
 	Trigger    escalation.Trigger         `json:"trigger,omitempty" doc:"What started the chain, for lists; manual by default."`
@@ -138,7 +142,8 @@ func (a *API) startChain(ctx context.Context, in *startRequest) (reply[operation
 		started, err := a.operations.Chains.Start(ctx, in.Body.ID, input)
 		return reply[operations.Started]{Body: started}, err
 	}
-	started, fresh, err := a.operations.Chains.StartOnce(ctx, operations.StartKey{Person: personOf(ctx), Key: string(in.Key)}, input)
+	started, fresh, err := a.operations.Chains.StartOnce(ctx,
+		operations.StartKey{Person: personOf(ctx), Key: string(in.Key)}, input)
 	if !fresh {
 		return reply[operations.Started]{http.StatusOK, started}, err
 	}
@@ -165,18 +170,18 @@ type chainQuery struct {
 
 func (q chainQuery) filter() operations.ChainFilter {
 	return operations.ChainFilter{
-		Running: q.Running, Outcome: q.Outcome, Service: string(q.Service), Trigger: string(q.Trigger), Incident: string(q.Incident),
-		Tier: escalation.Tier(q.Tier), Since: q.Since, Until: q.Until, Gate: q.Gate, Waits: q.Waits, Retries: q.Retries,
-		MinCostUSD: q.MinCostUSD, Limit: q.Limit, After: q.After,
+		Running: q.Running, Outcome: q.Outcome, Service: string(q.Service), Trigger: string(q.Trigger),
+		Incident: string(q.Incident), Tier: escalation.Tier(q.Tier), Since: q.Since, Until: q.Until, Gate: q.Gate,
+		Waits: q.Waits, Retries: q.Retries, MinCostUSD: q.MinCostUSD, Limit: q.Limit, After: q.After,
 	}
 }
 
 // queryOf returns the query for a filter.
 func queryOf(f operations.ChainFilter) chainQuery {
 	return chainQuery{
-		Page: Page{Limit: min(f.Limit, maxList), After: f.After}, Running: f.Running, Outcome: f.Outcome, Service: text(f.Service),
-		Trigger: text(f.Trigger), Incident: text(f.Incident), Tier: int(f.Tier), Since: f.Since, Until: f.Until, Gate: f.Gate,
-		Waits: f.Waits, Retries: f.Retries, MinCostUSD: f.MinCostUSD,
+		Page: Page{Limit: min(f.Limit, maxList), After: f.After}, Running: f.Running, Outcome: f.Outcome,
+		Service: text(f.Service), Trigger: text(f.Trigger), Incident: text(f.Incident), Tier: int(f.Tier),
+		Since: f.Since, Until: f.Until, Gate: f.Gate, Waits: f.Waits, Retries: f.Retries, MinCostUSD: f.MinCostUSD,
 	}
 }
 
@@ -216,7 +221,9 @@ func (c Chains) Session(ctx context.Context, number int64) (operations.Lineage, 
 }
 
 // Start starts a chain. Its actor is the person to whom the token belongs.
-func (c Chains) Start(ctx context.Context, id string, input workflows.ChainInput) (started operations.Started, err error) {
+func (c Chains) Start(
+	ctx context.Context, id string, input workflows.ChainInput,
+) (started operations.Started, err error) {
 	if err := input.Validate(); err != nil {
 		return started, operations.Invalid(err)
 	}

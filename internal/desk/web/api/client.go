@@ -37,8 +37,8 @@ type ClientOptions struct {
 	HTTP *http.Client
 }
 
-// Client calls the API of a server. What it returns does the same as its namesake in internal/desk/operations, with the same results and
-// errors.
+// Client calls the API of a server. What it returns does the same as its namesake in internal/desk/operations, with the
+// same results and errors.
 type Client struct {
 	options ClientOptions
 	base    *url.URL
@@ -48,7 +48,8 @@ type Client struct {
 // NewClient returns a client. It contacts nobody yet. The error says what is wrong with the options.
 func NewClient(options ClientOptions) (*Client, error) {
 	base, err := url.Parse(options.URL)
-	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" || base.RawQuery != "" || base.User != nil {
+	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" || base.RawQuery != "" ||
+		base.User != nil {
 		return nil, operations.Invalid(errors.New("the server must be an address such as https://ops.example"))
 	}
 	if base.Scheme == "http" && !isLoopback(base.Hostname()) {
@@ -61,7 +62,11 @@ func NewClient(options ClientOptions) (*Client, error) {
 	}
 	c := &Client{options: options, base: base, http: options.HTTP}
 	if c.http == nil {
-		c.http = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		c.http = &http.Client{CheckRedirect: func(*http.Request,
+			[]*http.Request,
+		) error {
+			return http.ErrUseLastResponse
+		}}
 	}
 	return c, nil
 }
@@ -150,7 +155,8 @@ func (c *Client) exchange(ctx context.Context, method, address string, body []by
 		return c.unreachable(err)
 	}
 	if err := json.Unmarshal(data, value); err != nil {
-		return fmt.Errorf("the server %s answers what this program does not understand; is one of the two older? %w", c.base.Host, err)
+		return fmt.Errorf("the server %s answers what this program does not understand; is one of the two older? %w",
+			c.base.Host, err)
 	}
 	return nil
 }
@@ -244,8 +250,8 @@ func kindOf(status int) operations.Kind {
 // maxList is the largest page.
 const maxList = 1_000
 
-// readPages reads the pages of a list until there are limit items; 0 means all. The function read returns how many items it has read, and
-// the key of the next page.
+// readPages reads the pages of a list until there are limit items; 0 means all. The function read returns how many
+// items it has read, and the key of the next page.
 func readPages(limit int, read func(Page) (count int, next string, err error)) error {
 	page, have := Page{Limit: maxList}, 0
 	for {

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/webtest"
 )
 
-// TestGeneratedClient makes a client from the OpenAPI document with openapi-typescript, and lets it start a chain and answer its
-// gate. `make openapi` installs the generator.
+// TestGeneratedClient makes a client from the OpenAPI document with openapi-typescript, and lets it start a chain and
+// answer its gate. `make openapi` installs the generator.
 func TestGeneratedClient(t *testing.T) {
 	t.Parallel()
 	tool := filepath.Join(simtest.ModuleRoot(t), "tools", "openapi")

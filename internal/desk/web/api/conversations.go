@@ -45,8 +45,9 @@ var (
 		summary: "Get a turn: the message, what was sent with it, and the reply",
 	}
 	sendMessage = route[sendRequest, turnNumber]{
-		role: access.Talk, pattern: "POST /conversations/{name}/messages", id: "sendMessage", tag: conversationsTag, maxBody: 256 << 10,
-		summary: "Send a message, which begins the conversation if there is none, and get the number of its turn",
+		role: access.Talk, pattern: "POST /conversations/{name}/messages", id: "sendMessage", tag: conversationsTag,
+		maxBody: 256 << 10, summary: "Send a message, which begins the conversation if there is none, and get the " +
+			"number of its turn",
 	}
 	stopTurn = route[stopRequest, turnNumber]{
 		role: access.Talk, pattern: "POST /conversations/{name}/stop", id: "stopTurn", tag: conversationsTag,
@@ -57,8 +58,8 @@ var (
 		summary: "End a conversation: turns that run or wait get no answer, and the next message begins it anew",
 	}
 	confirmProposal = route[proposalPath, carriedOut]{
-		role: access.Talk, pattern: "POST /conversations/{name}/turns/{turn}/proposals/{number}/confirm", id: "confirmProposal",
-		tag:     conversationsTag,
+		role: access.Talk, pattern: "POST /conversations/{name}/turns/{turn}/proposals/{number}/confirm",
+		id: "confirmProposal", tag: conversationsTag,
 		summary: "Have a proposal carried out in your name; this needs the role of the act (answer or operate), too",
 	}
 )
@@ -224,8 +225,8 @@ type carriedOut struct {
 // turnIn returns the path of a turn.
 func turnIn(name string, turn int) TurnPath { return TurnPath{ConversationPath{text(name)}, turn} }
 
-// Conversations does through the API what operations.Conversations does. The name escalation.OwnConversation stands for the
-// conversation of the person to whom the token belongs.
+// Conversations does through the API what operations.Conversations does. The name escalation.OwnConversation stands for
+// the conversation of the person to whom the token belongs.
 type Conversations struct{ client *Client }
 
 // Send sends a message, and returns the number of its turn. The actor is the person to whom the token belongs.

@@ -161,8 +161,9 @@ func TestConversations(t *testing.T) {
 	requireMemories(t, s)
 }
 
-// TestChainsComeFirst sends four slow messages, of two people: one is answered in one conversation at a time, and two turns run at most.
-// A repair beside them begins and ends at once, although there is one place for agents of chains. Then the turns that wait get their places.
+// TestChainsComeFirst sends four slow messages, of two people: one is answered in one conversation at a time, and two
+// turns run at most. A repair beside them begins and ends at once, although there is one place for agents of chains.
+// Then the turns that wait get their places.
 func TestChainsComeFirst(t *testing.T) {
 	t.Parallel()
 	s := serve(t, webtest.Install(t, talking(), "CLAUDEOPS_HEARTBEAT_INTERVAL=1s", "CLAUDEOPS_MAX_CONCURRENT_AGENTS=1"))

@@ -16,8 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/webtest"
 )
 
-// TestProgress sees what an agent does, beside the records and on a host that has none. There, Temporal's list of running chains
-// replaces the records.
+// TestProgress sees what an agent does, beside the records and on a host that has none. There, Temporal's list of
+// running chains replaces the records.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	release := filepath.Join(t.TempDir(), "release")

@@ -17,14 +17,15 @@ import (
 )
 
 const (
-	// retryAfter is the time after which Follow opens a stream that has ended again, and retryFor the time for which it tries.
+	// retryAfter is the time after which Follow opens a stream that has ended again, and retryFor the time for which it
+	// tries.
 	retryAfter, retryFor = time.Second, time.Minute
 	// silence is the time without any line after which a stream counts as lost. Comments come every 15 seconds.
 	silence = time.Minute
 )
 
-// Follow reports snapshots of a chain to observer until the chain has ended, and returns the chain. If the connection is lost,
-// Follow tries for a minute to get another one.
+// Follow reports snapshots of a chain to observer until the chain has ended, and returns the chain. If the connection
+// is lost, Follow tries for a minute to get another one.
 func (c Chains) Follow(ctx context.Context, id string, observer operations.Observer) (escalation.Chain, error) {
 	f := follower{observer: observer}
 	heard := time.Now()
@@ -37,7 +38,8 @@ func (c Chains) Follow(ctx context.Context, id string, observer operations.Obser
 			return f.conclude()
 		case f.heard:
 			heard = time.Now()
-		case operations.KindOf(err) != operations.KindFailure, time.Since(heard) > retryFor, f.before == nil && err != nil:
+		case operations.KindOf(err) != operations.KindFailure, time.Since(heard) > retryFor, f.before == nil &&
+			err != nil:
 			return escalation.Chain{}, err
 		}
 		select {

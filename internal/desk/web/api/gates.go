@@ -12,10 +12,12 @@ const gatesTag = "gates"
 
 var (
 	listGates = route[Page, gateList]{
-		role: access.View, pattern: "GET /gates", id: "listGates", summary: "List the open gates, oldest first", tag: gatesTag,
+		role: access.View, pattern: "GET /gates", id: "listGates", summary: "List the open gates, oldest first",
+		tag: gatesTag,
 	}
 	getGate = route[ChainPath, *escalation.Gate]{
-		role: access.View, pattern: "GET /chains/{chain_id}/gate", id: "getGate", summary: "Get the open gate of a chain", tag: gatesTag,
+		role: access.View, pattern: "GET /chains/{chain_id}/gate", id: "getGate",
+		summary: "Get the open gate of a chain", tag: gatesTag,
 	}
 	answerGate = route[answerRequest, escalation.GateResolution]{
 		role: access.Answer, pattern: "POST /chains/{chain_id}/gate", id: "answerGate", tag: gatesTag,
@@ -28,7 +30,8 @@ func (a *API) registerGates(r routes) {
 	add(r, listGates, func(ctx context.Context, in *Page) (list gateList, err error) {
 		list.GateList, err = gates.List(ctx)
 		if err == nil {
-			list.Gates, list.Next, err = cut(list.Gates, *in, func(row operations.GateRow) string { return row.ChainID })
+			list.Gates, list.Next, err = cut(list.Gates, *in,
+				func(row operations.GateRow) string { return row.ChainID })
 		}
 		return list, err
 	})
@@ -37,7 +40,8 @@ func (a *API) registerGates(r routes) {
 	})
 	add(r, answerGate, func(ctx context.Context, in *answerRequest) (escalation.GateResolution, error) {
 		return gates.Answer(ctx, string(in.ChainID), escalation.GateAnswer{
-			GateID: in.Body.GateID, Action: in.Body.Action, Guidance: in.Body.Guidance, Actor: personOf(ctx), Verified: true,
+			GateID: in.Body.GateID, Action: in.Body.Action, Guidance: in.Body.Guidance, Actor: personOf(ctx),
+			Verified: true,
 		})
 	})
 }
@@ -83,7 +87,9 @@ func (g Gates) Get(ctx context.Context, chainID string) (*escalation.Gate, error
 }
 
 // Answer answers the open gate of a chain. The actor is the person to whom the token belongs.
-func (g Gates) Answer(ctx context.Context, chainID string, said escalation.GateAnswer) (escalation.GateResolution, error) {
+func (g Gates) Answer(
+	ctx context.Context, chainID string, said escalation.GateAnswer,
+) (escalation.GateResolution, error) {
 	body := answerRequestBody{said.GateID, said.Action, said.Guidance}
 	return answerGate.call(ctx, g.client, answerRequest{ChainPath{temporalID(chainID)}, body})
 }

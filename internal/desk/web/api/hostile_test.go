@@ -83,8 +83,8 @@ func (i idle) send(t testing.TB, asked hostileRequest) *httptest.ResponseRecorde
 	return answer
 }
 
-// requireSound checks that an answer is one of an API that works: it is JSON, an error is a problem in one line, and none is a
-// defect of the server.
+// requireSound checks that an answer is one of an API that works: it is JSON, an error is a problem in one line, and
+// none is a defect of the server.
 func requireSound(t testing.TB, asked hostileRequest, answer *httptest.ResponseRecorder) {
 	t.Helper()
 	if answer.Code == http.StatusTemporaryRedirect || answer.Code == http.StatusMethodNotAllowed || answer.Code == http.StatusMovedPermanently {
@@ -110,8 +110,8 @@ func requireSound(t testing.TB, asked hostileRequest, answer *httptest.ResponseR
 
 const control = "%1b]0;owned%07%e2%80%ae"
 
-// hostileRequests are the table, and the first inputs of the fuzz test. The status is the one that each must have; 0 for any that
-// is sound.
+// hostileRequests are the table, and the first inputs of the fuzz test. The status is the one that each must have; 0
+// for any that is sound.
 func hostileRequests() map[hostileRequest]int {
 	long := strings.Repeat("x", 70_000)
 	deep := strings.Repeat("[", 20_000)

@@ -89,12 +89,15 @@ func (i Incidents) Get(ctx context.Context, given string) (operations.Incident, 
 	return getIncident.call(ctx, i.client, IncidentPath{text(given)})
 }
 
-// Close resolves an open incident. The actor is the person to whom the token belongs. If the incident is resolved already, Close
-// returns it with an error of KindConflict.
+// Close resolves an open incident. The actor is the person to whom the token belongs. If the incident is resolved
+// already, Close returns it with an error of KindConflict.
 func (i Incidents) Close(
 	ctx context.Context, given string, closing operations.IncidentClosing,
 ) (closed operations.ClosedIncident, err error) {
-	closed, err = closeIncident.call(ctx, i.client, closeRequest{IncidentPath{text(given)}, &closeRequestBody{closing.Reason}})
+	closed, err = closeIncident.call(ctx, i.client, closeRequest{
+		IncidentPath{text(given)},
+		&closeRequestBody{closing.Reason},
+	})
 	if operations.KindOf(err) == operations.KindConflict {
 		if current, problem := i.Get(ctx, given); problem == nil {
 			closed.Incident = current

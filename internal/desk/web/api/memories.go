@@ -87,7 +87,7 @@ type addMemoryRequest struct {
 
 // memoryRevision names the revision that a person has read.
 type memoryRevision struct {
-	Revision int `json:"revision,omitempty" minimum:"1" doc:"The revision that you have read. If the memory has another one, nothing is changed."` //nolint:lll // a tag cannot be wrapped
+	Revision int `json:"revision,omitempty" minimum:"1" doc:"The revision that you have read. If the memory has another one, nothing is changed."`
 }
 
 // memoryDecision decides on a memory.
@@ -122,7 +122,8 @@ type editMemoryRequestBody struct {
 	memoryRevision
 }
 
-// Memories does through the API what operations.Memories does. The actor of each change is the person to whom the token belongs.
+// Memories does through the API what operations.Memories does. The actor of each change is the person to whom the token
+// belongs.
 type Memories struct{ client *Client }
 
 // List returns the memories that the filter selects.
@@ -132,7 +133,10 @@ func (m Memories) List(ctx context.Context, f operations.MemoryFilter) ([]memory
 	}
 	all := []memory.Memory{}
 	err := readPages(f.Limit, func(page Page) (int, string, error) {
-		list, err := listMemories.call(ctx, m.client, memoryQuery{page, f.Status, f.Kind, text(f.Service), text(f.Search)})
+		list, err := listMemories.call(ctx, m.client, memoryQuery{
+			page, f.Status, f.Kind, text(f.Service),
+			text(f.Search),
+		})
 		all = append(all, list.Memories...)
 		return len(list.Memories), list.Next, err
 	})
@@ -155,7 +159,9 @@ func (m Memories) Confirm(ctx context.Context, seen operations.SeenMemory, _ str
 }
 
 // Edit changes a memory.
-func (m Memories) Edit(ctx context.Context, seen operations.SeenMemory, edit operations.MemoryEdit, _ string) (memory.Memory, error) {
+func (m Memories) Edit(
+	ctx context.Context, seen operations.SeenMemory, edit operations.MemoryEdit, _ string,
+) (memory.Memory, error) {
 	body := editMemoryRequestBody{edit, memoryRevision{seen.Revision}}
 	return editMemory.call(ctx, m.client, editMemoryRequest{MemoryPath{text(seen.Given)}, body})
 }

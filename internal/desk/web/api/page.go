@@ -18,8 +18,8 @@ type Page struct {
 // errPage is the error for a key that no page has returned.
 var errPage = operations.Invalid(errors.New("after is not a key that a page before has returned"))
 
-// cut returns the page of a list, and the key of the next one; empty if this is the last. The key has the ID of the page's last
-// item and its place. If the item has gone, the next page begins at its place.
+// cut returns the page of a list, and the key of the next one; empty if this is the last. The key has the ID of the
+// page's last item and its place. If the item has gone, the next page begins at its place.
 func cut[T any](all []T, asked Page, id func(T) string) (shown []T, next string, err error) {
 	start := 0
 	if asked.After != "" {

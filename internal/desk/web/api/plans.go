@@ -12,14 +12,15 @@ import (
 
 var startPlan = route[planStart, operations.PlanStarted]{
 	role: access.Operate, pattern: "POST /plans", id: "startPlan", tag: chainsTag,
-	summary: "Have a plan reviewed, or carried out; the result is a chain", status: http.StatusCreated, maxBody: maxStartBody,
+	summary: "Have a plan reviewed, or carried out; the result is a chain", status: http.StatusCreated,
+	maxBody: maxStartBody,
 }
 
 func (a *API) registerPlans(r routes) {
 	add(r, startPlan, func(ctx context.Context, in *planStart) (started operations.PlanStarted, err error) {
 		start := operations.PlanStart{Task: in.Body.Task, ID: in.Body.ID, Input: workflows.PlanInput{
-			File: in.Body.File, Repository: in.Body.Repository, Phases: in.Body.Phases, Prompt: in.Body.Prompt, BudgetUSD: in.Body.BudgetUSD,
-			Actor: personOf(ctx), Verified: true,
+			File: in.Body.File, Repository: in.Body.Repository, Phases: in.Body.Phases, Prompt: in.Body.Prompt,
+			BudgetUSD: in.Body.BudgetUSD, Actor: personOf(ctx), Verified: true,
 		}}
 		if err := start.Check(); err != nil { // before the attempt is counted
 			return started, err
@@ -56,7 +57,7 @@ func (p Plans) Start(ctx context.Context, start operations.PlanStart) (started o
 		return started, err
 	}
 	return startPlan.call(ctx, p.client, planStart{PlanRequest{
-		Task: start.Task, File: start.Input.File, ID: start.ID, Repository: start.Input.Repository, Phases: start.Input.Phases,
-		Prompt: start.Input.Prompt, BudgetUSD: start.Input.BudgetUSD,
+		Task: start.Task, File: start.Input.File, ID: start.ID, Repository: start.Input.Repository,
+		Phases: start.Input.Phases, Prompt: start.Input.Prompt, BudgetUSD: start.Input.BudgetUSD,
 	}})
 }

@@ -35,8 +35,8 @@ func planRepository(t *testing.T) string {
 	return dir
 }
 
-// TestPlanByAPI carries out a plan with the real workflow: its author asks for a person, who continues the author's session, and then
-// ends the work.
+// TestPlanByAPI carries out a plan with the real workflow: its author asks for a person, who continues the author's
+// session, and then ends the work.
 func TestPlanByAPI(t *testing.T) {
 	t.Parallel()
 	dir := planRepository(t)

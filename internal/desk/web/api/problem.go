@@ -33,7 +33,10 @@ func modelOf(err error) *huma.ErrorModel {
 		Title: http.StatusText(status), Status: status, Detail: plaintext.Cut(plaintext.Line(err.Error()), maxDetail),
 	}
 	if field, ok := errors.AsType[*operations.FieldError](err); ok {
-		model.Errors = []*huma.ErrorDetail{{Message: plaintext.Cut(plaintext.Line(field.Problem), maxDetail), Location: field.Field}}
+		model.Errors = []*huma.ErrorDetail{{
+			Message:  plaintext.Cut(plaintext.Line(field.Problem), maxDetail),
+			Location: field.Field,
+		}}
 	}
 	return model
 }
@@ -58,7 +61,8 @@ func statusOf(err error) int {
 	return statusOfFailure(err)
 }
 
-// statusOfFailure returns 422 if Temporal finds fault with the input, and otherwise that of a server whose sources do not work.
+// statusOfFailure returns 422 if Temporal finds fault with the input, and otherwise that of a server whose sources do
+// not work.
 func statusOfFailure(err error) int {
 	if _, invalid := errors.AsType[*serviceerror.InvalidArgument](err); invalid {
 		return http.StatusUnprocessableEntity

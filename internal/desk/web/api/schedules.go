@@ -26,8 +26,8 @@ var (
 		summary: "Let a paused schedule start cycles again",
 	}
 	triggerSchedule = route[triggerRequest, changedSchedule]{
-		role: access.Operate, pattern: "POST /schedules/{schedule_id}/trigger", id: "triggerSchedule", tag: schedulesTag,
-		summary: "Start a cycle now, also of a paused schedule",
+		role: access.Operate, pattern: "POST /schedules/{schedule_id}/trigger", id: "triggerSchedule",
+		tag: schedulesTag, summary: "Start a cycle now, also of a paused schedule",
 	}
 )
 
@@ -36,7 +36,8 @@ func (a *API) registerSchedules(r routes) {
 	add(r, listSchedules, func(ctx context.Context, in *Page) (list scheduleList, err error) {
 		list.Schedules, err = schedules.List(ctx)
 		if err == nil {
-			list.Schedules, list.Next, err = cut(list.Schedules, *in, func(schedule operations.Schedule) string { return schedule.ID })
+			list.Schedules, list.Next, err = cut(list.Schedules, *in,
+				func(schedule operations.Schedule) string { return schedule.ID })
 		}
 		return list, err
 	})
@@ -140,6 +141,9 @@ func (s Schedules) Resume(ctx context.Context, id, note string) error {
 
 // Trigger starts a cycle now.
 func (s Schedules) Trigger(ctx context.Context, id, overlap string) error {
-	_, err := triggerSchedule.call(ctx, s.client, triggerRequest{SchedulePath{temporalID(id)}, &triggerRequestBody{overlap}})
+	_, err := triggerSchedule.call(ctx, s.client, triggerRequest{
+		SchedulePath{temporalID(id)},
+		&triggerRequestBody{overlap},
+	})
 	return err
 }

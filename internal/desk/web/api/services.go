@@ -28,7 +28,8 @@ func (a *API) registerServices(r routes) {
 	}, func(ctx context.Context, in *Page) (list serviceList, err error) {
 		list.ServiceList, err = services.List(ctx)
 		if err == nil {
-			list.Services, list.Next, err = cut(list.Services, *in, func(service operations.Service) string { return service.Name })
+			list.Services, list.Next, err = cut(list.Services, *in,
+				func(service operations.Service) string { return service.Name })
 		}
 		return list, err
 	})

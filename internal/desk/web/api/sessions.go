@@ -36,7 +36,8 @@ func (a *API) registerSessions(r routes) {
 	}, func(ctx context.Context, in *callsRequest) (list callList, err error) {
 		list.Calls, err = a.operations.Sessions.Calls(ctx, in.Number)
 		if err == nil {
-			list.Calls, list.Next, err = cut(list.Calls, in.Page, func(call escalation.CallDecision) string { return call.Call })
+			list.Calls, list.Next, err = cut(list.Calls, in.Page,
+				func(call escalation.CallDecision) string { return call.Call })
 		}
 		return list, err
 	})

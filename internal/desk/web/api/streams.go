@@ -44,10 +44,11 @@ func (a *API) registerStreams(r routes, router *access.Router) {
 	r.OpenAPI().AddOperation(&huma.Operation{
 		OperationID: "streamEvents", Method: http.MethodGet, Path: prefix + "/events", Tags: []string{eventsTag},
 		Summary: "Stream what changes, as server-sent events",
-		Description: "Needs the role view. The event field is the type, and data is a StreamEvent: chain (EventNews, or ChainNews where " +
-			"the records are elsewhere), session (SessionNews), gate (EventNews), incident (IncidentNews), call (CallNews), " +
-			"progress (ProgressNews, without an ID: only the latest counts) and reset: changes may be missing, so read everything again. " +
-			"A comment comes every 15 seconds, and the stream ends after 2 minutes: reconnect with Last-Event-ID.",
+		Description: "Needs the role view. The event field is the type, and data is a StreamEvent: chain (EventNews, " +
+			"or ChainNews where the records are elsewhere), session (SessionNews), gate (EventNews), incident " +
+			"(IncidentNews), call (CallNews), progress (ProgressNews, without an ID: only the latest counts) and " +
+			"reset: changes may be missing, so read everything again. A comment comes every 15 seconds, and the " +
+			"stream ends after 2 minutes: reconnect with Last-Event-ID.",
 		Parameters: []*huma.Param{
 			parameter("query", "chain", "Only the changes of this chain."),
 			parameter("query", "after", "As Last-Event-ID, for clients that cannot set it."),
@@ -56,19 +57,20 @@ func (a *API) registerStreams(r routes, router *access.Router) {
 		Responses: eventStream("StreamEvent"),
 	})
 	r.OpenAPI().AddOperation(&huma.Operation{
-		OperationID: "followChain", Method: http.MethodGet, Path: prefix + "/chains/{chain_id}/follow", Tags: []string{eventsTag},
-		Summary: "Stream snapshots of a chain until it has ended, as server-sent events",
-		Description: "Needs the role view. The event field is snapshot (data is a Snapshot), nobody (no worker answers) or end (data is " +
-			"a StreamEnd), which is the last one. A stream that ends without it is to be opened again.",
+		OperationID: "followChain", Method: http.MethodGet, Path: prefix + "/chains/{chain_id}/follow",
+		Tags: []string{eventsTag}, Summary: "Stream snapshots of a chain until it has ended, as server-sent events",
+		Description: "Needs the role view. The event field is snapshot (data is a Snapshot), nobody (no worker " +
+			"answers) or end (data is a StreamEnd), which is the last one. A stream that ends without it is to be " +
+			"opened again.",
 		Parameters: []*huma.Param{parameter("path", "chain_id", "The ID of a chain.")},
 		Responses:  eventStream("Snapshot"),
 	})
 	r.OpenAPI().AddOperation(&huma.Operation{
-		OperationID: "watchConversation", Method: http.MethodGet, Path: prefix + "/conversations/{name}/events", Tags: []string{eventsTag},
-		Summary: "Stream what happens in a conversation, as server-sent events",
-		Description: "Needs the role talk. The event field is talk, and data is a TalkNews: a turn waits, works, has the next part of " +
-			"its reply (text), or has ended: then get it. A stream begins with the turns that are open, and with their replies so far. " +
-			"It ends after 2 minutes: open it again.",
+		OperationID: "watchConversation", Method: http.MethodGet, Path: prefix + "/conversations/{name}/events",
+		Tags: []string{eventsTag}, Summary: "Stream what happens in a conversation, as server-sent events",
+		Description: "Needs the role talk. The event field is talk, and data is a TalkNews: a turn waits, works, has " +
+			"the next part of its reply (text), or has ended: then get it. A stream begins with the turns that are " +
+			"open, and with their replies so far. It ends after 2 minutes: open it again.",
 		Parameters: []*huma.Param{parameter("path", "name", "The name of a conversation.")},
 		Responses:  eventStream("TalkNews"),
 	})
@@ -91,7 +93,8 @@ func eventStream(schema string) map[string]*huma.Response {
 			Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: ref(schema)}},
 		},
 		"default": {
-			Description: "Problem", Content: map[string]*huma.MediaType{"application/problem+json": {Schema: ref("ErrorModel")}},
+			Description: "Problem",
+			Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: ref("ErrorModel")}},
 		},
 	}
 }

@@ -20,7 +20,8 @@ func (t *text) Resolve(_ huma.Context, prefix *huma.PathBuffer) []error {
 	return nil
 }
 
-// temporalID is the ID of a chain or a schedule. Temporal's client sends it as a header, too, which has only printable ASCII.
+// temporalID is the ID of a chain or a schedule. Temporal's client sends it as a header, too, which has only printable
+// ASCII.
 type temporalID string
 
 var _ huma.ResolverWithPath = (*temporalID)(nil)
@@ -28,7 +29,10 @@ var _ huma.ResolverWithPath = (*temporalID)(nil)
 // Resolve implements huma.ResolverWithPath.
 func (i *temporalID) Resolve(_ huma.Context, prefix *huma.PathBuffer) []error {
 	if !i.valid() {
-		return []error{&huma.ErrorDetail{Message: "expected printable ASCII, of which all IDs are", Location: prefix.String()}}
+		return []error{&huma.ErrorDetail{
+			Message:  "expected printable ASCII, of which all IDs are",
+			Location: prefix.String(),
+		}}
 	}
 	return nil
 }

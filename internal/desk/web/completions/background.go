@@ -10,16 +10,16 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// Clients make requests by themselves, for example for the title of a chat. Each would be a paid session. Their wording differs, so they
-// are recognized by what they ask for and by what they quote. A person can be taken for a client, so each such answer says that there was
-// no session, and how to get one.
+// Clients make requests by themselves, for example for the title of a chat. Each would be a paid session. Their wording
+// differs, so they are recognized by what they ask for and by what they quote. A person can be taken for a client, so
+// each such answer says that there was no session, and how to get one.
 
 const (
-	// noAnswerTokens are too few for any answer. fewTokens are too few for an answer to a first message. shortTokens are what clients grant
-	// to a title, of which no part is shown before its end.
+	// noAnswerTokens are too few for any answer. fewTokens are too few for an answer to a first message. shortTokens
+	// are what clients grant to a title, of which no part is shown before its end.
 	noAnswerTokens, fewTokens, shortTokens = 64, 200, 1_000
-	// recentWindow is the time after an answer in which a client asks for a title of the chat, and maxRecent is the number of answers among
-	// which its chat is looked for.
+	// recentWindow is the time after an answer in which a client asks for a title of the chat, and maxRecent is the
+	// number of answers among which its chat is looked for.
 	recentWindow, maxRecent = 10 * time.Minute, 200
 	// taskWindow is the time after an answer in which a client asks for something by itself at the end of the chat.
 	taskWindow = 30 * time.Second
@@ -29,8 +29,8 @@ const (
 	maxRecentText = 2_000
 )
 
-// noConversation returns the answer to a request that no person waits for. It returns false for every other request, and for all in which
-// the client names a conversation.
+// noConversation returns the answer to a request that no person waits for. It returns false for every other request,
+// and for all in which the client names a conversation.
 func (s *Server) noConversation(asked request, from sender, d dialogue) (string, bool) {
 	if from.named || d.continues {
 		return "", false
@@ -38,7 +38,8 @@ func (s *Server) noConversation(asked request, from sender, d dialogue) (string,
 	first := len(d.before) == 0
 	quoted, quotes := s.recent.quoted(from.owner(), canonical(d.instructions+"\n"+d.text), s.clock())
 	limit := int(max(asked.MaxTokens, asked.MaxCompletionTokens))
-	few := limit > 0 && (limit <= noAnswerTokens || first && (limit <= fewTokens || limit <= shortTokens && !asked.Stream))
+	few := limit > 0 && (limit <= noAnswerTokens || first && (limit <= fewTokens || limit <= shortTokens &&
+		!asked.Stream))
 	var why string
 	switch {
 	case few:
@@ -55,7 +56,8 @@ func (s *Server) noConversation(asked request, from sender, d dialogue) (string,
 	if !quotes && !first {
 		quoted.text, quotes = canonical(string(d.before[0].Text)), true
 	}
-	answer := fmt.Sprintf("(No session was started: this looks like a request that your client makes by itself, because %s. "+
+	answer := fmt.Sprintf("(No session was started: this looks like a request that your client makes by itself, "+
+		"because %s. "+
 		"To have it answered, name a conversation in the header %s.)", why, conversationHeader)
 	if quotes {
 		answer = plaintext.Cut(quoted.text, maxTitle) + "\n\n" + answer

@@ -82,8 +82,8 @@ func TestBackgroundRequests(t *testing.T) {
 	}
 }
 
-// TestTasksAfterAChat sends what a client asks by itself at the end of a whole chat, as NextChat does: for a title, without a stream, and for
-// a summary, as an instruction. Then it sends what a person asks.
+// TestTasksAfterAChat sends what a client asks by itself at the end of a whole chat, as NextChat does: for a title,
+// without a stream, and for a summary, as an instruction. Then it sends what a person asks.
 func TestTasksAfterAChat(t *testing.T) {
 	t.Parallel()
 	const question, title = "wie geht es jellyfin?", "Nenne vier bis fünf Wörter als Titel."
@@ -144,7 +144,8 @@ func TestUnfulfillable(t *testing.T) {
 	require.Empty(t, b.all())
 }
 
-// TestContinue asks to continue an answer, twice, and then something else. The client shows all three parts as one message.
+// TestContinue asks to continue an answer, twice, and then something else. The client shows all three parts as one
+// message.
 func TestContinue(t *testing.T) {
 	t.Parallel()
 	b := newBook()
@@ -244,7 +245,8 @@ func TestLightReader(t *testing.T) {
 	require.Equal(t, `{"text":"`+strings.Repeat(`\\`, maxString/2)+`"}`, lighten(t, huge))
 }
 
-// FuzzLightReader checks that JSON stays JSON with the same structure, that short strings stay as they are, and that the rest is bounded.
+// FuzzLightReader checks that JSON stays JSON with the same structure, that short strings stay as they are, and that
+// the rest is bounded.
 func FuzzLightReader(f *testing.F) {
 	f.Add(`{"messages":[{"role":"user","content":"a \"b\" \\ \/ \u00e9 é"}],"x":[1,true,null]}`, "x", 2_000)
 	f.Add(`["%"]`, `\/`, 1)

@@ -28,16 +28,17 @@ var readFields = []string{"content", "text", "role", "type"}
 // base64Mark precedes data in Base64.
 const base64Mark = ";base64,"
 
-// lightReader reads JSON, and leaves out most of each string that is too long to be a text. A client sends each picture of a chat again
-// with each message, so it must not count, and must not fill the memory. The reader keeps what it reads valid: a string is cut only
-// between characters and escapes. It is no parser: what is no JSON stays none.
+// lightReader reads JSON, and leaves out most of each string that is too long to be a text. A client sends each picture
+// of a chat again with each message, so it must not count, and must not fill the memory. The reader keeps what it reads
+// valid: a string is cut only between characters and escapes. It is no parser: what is no JSON stays none.
 type lightReader struct {
 	in *bufio.Reader
 	// inString reports whether the last byte is within a string.
 	inString bool
 	// last is the beginning of the last string, and field that of the last key.
 	last, field []byte
-	// length is the length of the string so far. encoded is the length of data in Base64 so far; -1 outside of such data.
+	// length is the length of the string so far. encoded is the length of data in Base64 so far; -1 outside of such
+	// data.
 	length, encoded int
 	// tail is the end of the string so far, in which base64Mark is looked for.
 	tail []byte
@@ -102,7 +103,8 @@ func (r *lightReader) between(b byte) {
 	}
 }
 
-// within reports whether a byte of a string is kept. A byte that continues a character is kept or left out like the byte before it.
+// within reports whether a byte of a string is kept. A byte that continues a character is kept or left out like the
+// byte before it.
 func (r *lightReader) within(b byte, continues bool) bool {
 	if !continues {
 		r.cut = r.cut || r.length >= r.limit()
@@ -139,7 +141,8 @@ func (r *lightReader) isData(b byte) bool {
 	return 'A' <= b && b <= 'Z' || 'a' <= b && b <= 'z' || '0' <= b && b <= '9' || strings.IndexByte("+/=-_", b) >= 0
 }
 
-// limit returns the limit of the string's length. A key that is written in an unusual way can be that of a field that is read.
+// limit returns the limit of the string's length. A key that is written in an unusual way can be that of a field that
+// is read.
 func (r *lightReader) limit() int {
 	usual := !bytes.ContainsFunc(r.field, func(c rune) bool { return c == '\\' || c > unicode.MaxASCII })
 	if len(r.field) == 0 || !usual || slices.Contains(readFields, strings.ToLower(string(r.field))) {

@@ -35,8 +35,8 @@ func startTalks(t *testing.T) (*operations.Operations, *site) {
 	return o, serve(t, o.Conversations, Options{})
 }
 
-// TestOfficialClients lets the official packages of OpenAI for Go and for Node talk at the same time, each as another person.
-// `make openai-clients` installs them.
+// TestOfficialClients lets the official packages of OpenAI for Go and for Node talk at the same time, each as another
+// person. `make openai-clients` installs them.
 func TestOfficialClients(t *testing.T) {
 	t.Parallel()
 	root := simtest.ModuleRoot(t)
@@ -88,8 +88,8 @@ func TestOfficialClients(t *testing.T) {
 	}
 }
 
-// TestOpenWebUIOnTemporal plays the recorded chat of Open WebUI on an installation: an edited message forks the session of the answer
-// that it follows.
+// TestOpenWebUIOnTemporal plays the recorded chat of Open WebUI on an installation: an edited message forks the session
+// of the answer that it follows.
 func TestOpenWebUIOnTemporal(t *testing.T) {
 	t.Parallel()
 	o, s := startTalks(t)

@@ -20,7 +20,8 @@ const (
 
 	// model is the name of the only model.
 	model = "claudeops"
-	// pingInterval is the time after which a client that waits gets a comment, so that nothing on the way closes the connection.
+	// pingInterval is the time after which a client that waits gets a comment, so that nothing on the way closes the
+	// connection.
 	pingInterval = 15 * time.Second
 	// maxRequests limits the requests of one person at the same time.
 	maxRequests = 50
@@ -31,7 +32,8 @@ type Talks interface {
 	// Send sends a message, and returns its turn. A message with a known ID keeps its turn.
 	Send(ctx context.Context, name, about string, message escalation.TalkMessage) (int, error)
 	// Follow reports what happens in a turn until its end, and returns the turn.
-	Follow(ctx context.Context, name string, turn int, see func(operations.TalkEvent) error) (escalation.TalkTurn, error)
+	Follow(ctx context.Context, name string, turn int, see func(operations.TalkEvent) error) (escalation.TalkTurn,
+		error)
 	// TurnsOf calls see with the turns whose messages have a key, the latest first, until see returns false.
 	TurnsOf(ctx context.Context, name, key string, see func(escalation.TalkTurn) bool) error
 	// History returns the latest turns of a conversation, oldest first, at most limit.
@@ -86,16 +88,18 @@ func (s *Server) Register(router *access.Router) {
 	router.Handle(access.Talk, "GET "+prefix+"models", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_ = writeJSON(w, modelList{"list", []modelInfo{ownModel}}) // an error means that the client has gone
 	}))
-	router.Handle(access.Talk, "GET "+prefix+"models/{model}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if name := r.PathValue("model"); name != model {
-			message := fmt.Sprintf("there is no model %q, and only %s", plaintext.Cut(name, maxLine), model)
-			access.NewCompletionError(http.StatusNotFound, message, "model", "model_not_found").Write(w)
-			return
-		}
-		_ = writeJSON(w, ownModel) // an error means that the client has gone
-	}))
+	router.Handle(access.Talk, "GET "+prefix+"models/{model}",
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if name := r.PathValue("model"); name != model {
+				message := fmt.Sprintf("there is no model %q, and only %s", plaintext.Cut(name, maxLine), model)
+				access.NewCompletionError(http.StatusNotFound, message, "model", "model_not_found").Write(w)
+				return
+			}
+			_ = writeJSON(w, ownModel) // an error means that the client has gone
+		}))
 	unknown := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		message := "there is nothing at this address: the server has " + prefix + "chat/completions and " + prefix + "models"
+		message := "there is nothing at this address: the server has " + prefix + "chat/completions and " + prefix +
+			"models"
 		access.NewCompletionError(http.StatusNotFound, message, "", "").Write(w)
 	})
 	router.Handle(access.Talk, "GET "+prefix, unknown)
@@ -115,7 +119,8 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	out := &writer{response: w, usage: asked.StreamOptions.IncludeUsage || !asked.Stream, streams: asked.Stream, created: s.clock().Unix()}
+	out := &writer{response: w, usage: asked.StreamOptions.IncludeUsage ||
+		!asked.Stream, streams: asked.Stream, created: s.clock().Unix()}
 	from := senderOf(r, person.Name)
 	if canned, ok := s.canned(asked, from, d); ok {
 		out.id = "chatcmpl-" + hash(canned)

@@ -214,8 +214,9 @@ func TestNoAnswer(t *testing.T) {
 	require.NotContains(t, streamed.body, `"finish_reason":"stop"`)
 }
 
-// TestLastingFailure repeats a message whose turn has failed for a reason that a repetition meets again. The client gets a status that no
-// client repeats. A repetition within minutes gets the same sentence, and costs nothing; a later one is a person's new try.
+// TestLastingFailure repeats a message whose turn has failed for a reason that a repetition meets again. The client
+// gets a status that no client repeats. A repetition within minutes gets the same sentence, and costs nothing; a later
+// one is a person's new try.
 func TestLastingFailure(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	// fence matches every line that could open or close a block of code. opensCode and closesCode match those about which all
-	// programs agree.
+	// fence matches every line that could open or close a block of code. opensCode and closesCode match those about
+	// which all programs agree.
 	fence      = regexp.MustCompile("^\\s*(```|~~~)")
 	opensCode  = regexp.MustCompile("^```[A-Za-z0-9_+.-]*$")
 	closesCode = regexp.MustCompile("^``` *$")
@@ -19,9 +19,9 @@ var (
 	tag   = regexp.MustCompile(`<([A-Za-z/!?])`)
 )
 
-// defuse returns a reply in Markdown that loads nothing by itself: images become links, and tags become text. Otherwise a reply that
-// repeats words of a log could make the client fetch an address, and so carry a secret away. Code stays as it is, but blocks of code lose
-// their language: Open WebUI shows a block of HTML, SVG or Mermaid as a page.
+// defuse returns a reply in Markdown that loads nothing by itself: images become links, and tags become text. Otherwise
+// a reply that repeats words of a log could make the client fetch an address, and so carry a secret away. Code stays as
+// it is, but blocks of code lose their language: Open WebUI shows a block of HTML, SVG or Mermaid as a page.
 func defuse(reply string) string { return markdown.WithoutLanguages(defuseLines(reply)) }
 
 func defuseLines(reply string) string {
@@ -39,7 +39,8 @@ func defuseLines(reply string) string {
 			code, trusted = false, false
 			lines[i] = defuseText(line)
 		case code:
-		case trusted && strings.Count(line, "`")%2 == 0 && !strings.Contains(line, "``") && !strings.Contains(line, "\\`"):
+		case trusted && strings.Count(line, "`")%2 == 0 && !strings.Contains(line, "``") &&
+			!strings.Contains(line, "\\`"):
 			parts := []string{line}
 			if !strings.Contains(line, "|") { // it separates the cells of a table, also within code
 				parts = strings.Split(line, "`")

@@ -40,7 +40,8 @@ func TestOpenWebUITasks(t *testing.T) {
 	require.Equal(t, "re: ### Task: restart nas", s.chat(t, []string{"### Task: restart nas"}), "a person can begin so, too")
 }
 
-// TestOpenWebUIChat plays a chat: messages with their history, an answer that is generated again, and a message that is edited.
+// TestOpenWebUIChat plays a chat: messages with their history, an answer that is generated again, and a message that is
+// edited.
 func TestOpenWebUIChat(t *testing.T) {
 	t.Parallel()
 	b := newBook()

@@ -36,8 +36,9 @@ const (
 	namePrefix = access.ChatPrefix
 	// keyLength is the length of a key, in hexadecimal digits. Nobody finds two messages with the same key.
 	keyLength = 32
-	// repeatWindow is the time after the end of a turn in which the same request, without an ID of its own, is a repetition. A client
-	// that has lost its connection repeats a request within seconds; a person asks the same again later.
+	// repeatWindow is the time after the end of a turn in which the same request, without an ID of its own, is a
+	// repetition. A client that has lost its connection repeats a request within seconds; a person asks the same again
+	// later.
 	repeatWindow = 2 * time.Minute
 	// maxLooks limits the messages of a history that are looked for. Those before them came from elsewhere.
 	maxLooks = 50
@@ -50,9 +51,11 @@ const (
 // sender is who sends a request, and what its headers say.
 type sender struct {
 	person, user, chat string
-	// named reports that the client names its conversation itself. Then a message without a history follows the latest answer.
+	// named reports that the client names its conversation itself. Then a message without a history follows the latest
+	// answer.
 	named bool
-	// request is the client's ID of the request, and message that of Open WebUI's message; empty if the client gives none.
+	// request is the client's ID of the request, and message that of Open WebUI's message; empty if the client gives
+	// none.
 	request, message string
 	// retries reports that the client says itself that it repeats a request.
 	retries bool
@@ -76,7 +79,8 @@ func senderOf(r *http.Request, person string) sender {
 // owner identifies the person: users of one Open WebUI share its token.
 func (s sender) owner() string { return hash(s.person, s.user) }
 
-// name returns the name of the conversation: that of the chat or, without one, of its first message. Two people never get the same.
+// name returns the name of the conversation: that of the chat or, without one, of its first message. Two people never
+// get the same.
 func (s sender) name(d dialogue) string {
 	if s.chat != "" {
 		return namePrefix + hash("chat", s.person, s.user, fmt.Sprint(s.named), s.chat)
@@ -93,8 +97,8 @@ func hash(texts ...string) string {
 	return hex.EncodeToString(sum.Sum(nil))[:keyLength]
 }
 
-// keysOf returns the keys of the messages of a dialogue, of which the last is the new one. The key of a message identifies it
-// together with everything that was said before.
+// keysOf returns the keys of the messages of a dialogue, of which the last is the new one. The key of a message
+// identifies it together with everything that was said before.
 func keysOf(d dialogue) []string {
 	key := ""
 	var keys []string
@@ -107,8 +111,8 @@ func keysOf(d dialogue) []string {
 
 func firstKey(d dialogue) string { return keysOf(d)[0] }
 
-// canonical returns a text in the form in which two texts are compared: without lines of progress, and without differences of white
-// space, which clients change.
+// canonical returns a text in the form in which two texts are compared: without lines of progress, and without
+// differences of white space, which clients change.
 func canonical(text string) string {
 	var kept []string
 	for line := range strings.Lines(text) {
@@ -128,17 +132,21 @@ type place struct {
 	ended int
 }
 
-// again returns the place of a message that was sent before. It is sent as it was then: what it was composed of can have changed since.
+// again returns the place of a message that was sent before. It is sent as it was then: what it was composed of can
+// have changed since.
 func again(turn escalation.TalkTurn) place {
-	p := place{name: strings.TrimPrefix(turn.ConversationID, escalation.ConversationPrefix), message: turn.TalkMessage, known: true}
+	p := place{
+		name: strings.TrimPrefix(turn.ConversationID, escalation.ConversationPrefix), message: turn.TalkMessage,
+		known: true,
+	}
 	if turn.State.Final() {
 		p.ended = turn.Turn
 	}
 	return p
 }
 
-// find returns the place of a new message. A message that was sent before has a turn already. The new message follows the latest answer
-// of its history that the records know. What they do not know becomes a part of the message.
+// find returns the place of a new message. A message that was sent before has a turn already. The new message follows
+// the latest answer of its history that the records know. What they do not know becomes a part of the message.
 func (s *Server) find(ctx context.Context, from sender, d dialogue) (place, error) {
 	p := place{name: from.name(d), message: escalation.TalkMessage{Actor: from.person}}
 	keys := keysOf(d)
@@ -167,10 +175,13 @@ func (s *Server) find(ctx context.Context, from sender, d dialogue) (place, erro
 	return p, err
 }
 
-// identify returns the ID of a message or, if the message was sent before, its turn. The ID is the client's or ours. Ours is the same for
-// the same message after the same turns, whenever it is sent, so that a message that was not stored in time is stored once. It is no other
-// message's, because turns have growing numbers: they are removed after weeks without a message, when the conversation has ended, too.
-func (s *Server) identify(ctx context.Context, from sender, d dialogue, p place) (id string, before *escalation.TalkTurn, err error) {
+// identify returns the ID of a message or, if the message was sent before, its turn. The ID is the client's or ours.
+// Ours is the same for the same message after the same turns, whenever it is sent, so that a message that was not
+// stored in time is stored once. It is no other message's, because turns have growing numbers: they are removed after
+// weeks without a message, when the conversation has ended, too.
+func (s *Server) identify(
+	ctx context.Context, from sender, d dialogue, p place,
+) (id string, before *escalation.TalkTurn, err error) {
 	key := p.message.Key
 	switch {
 	case from.request != "":
@@ -212,10 +223,12 @@ func numberOf(turns []escalation.TalkTurn) int {
 	return turns[len(turns)-1].Turn
 }
 
-// isRepeated reports whether a message, sent again without an ID, repeats the request for a turn. If the history before it leaves open what
-// it follows, it repeats only a request whose answer has not arrived: a second "yes" is another one. After a turn without an answer, it is
-// a repetition if it would fail again: it would cost as much again.
-func (s *Server) isRepeated(ctx context.Context, from sender, d dialogue, name string, turn escalation.TalkTurn) (bool, error) {
+// isRepeated reports whether a message, sent again without an ID, repeats the request for a turn. If the history before
+// it leaves open what it follows, it repeats only a request whose answer has not arrived: a second "yes" is another
+// one. After a turn without an answer, it is a repetition if it would fail again: it would cost as much again.
+func (s *Server) isRepeated(
+	ctx context.Context, from sender, d dialogue, name string, turn escalation.TalkTurn,
+) (bool, error) {
 	switch {
 	case !turn.State.Final():
 		return true, nil
@@ -247,8 +260,11 @@ func (t *told) has(name string, turn int) bool {
 	return known
 }
 
-// follow returns the turn whose answer a new message follows; 0 if there is none. It also returns the messages after that answer.
-func (s *Server) follow(ctx context.Context, name string, d dialogue, keys []string) (turn int, unknown []message, err error) {
+// follow returns the turn whose answer a new message follows; 0 if there is none. It also returns the messages after
+// that answer.
+func (s *Server) follow(
+	ctx context.Context, name string, d dialogue, keys []string,
+) (turn int, unknown []message, err error) {
 	looks := 0
 	for i := len(d.before) - 1; i >= 0 && looks < maxLooks; i-- {
 		if d.before[i].Role != roleUser {
@@ -263,9 +279,11 @@ func (s *Server) follow(ctx context.Context, name string, d dialogue, keys []str
 	return 0, d.before, nil
 }
 
-// answerOf returns that of the turns of one message whose answer the history has after the message, or else the latest answered
-// one; 0 if none is answered. It also returns the rest of the history.
-func (s *Server) answerOf(ctx context.Context, name, key string, after []message) (turn int, rest []message, err error) {
+// answerOf returns that of the turns of one message whose answer the history has after the message, or else the latest
+// answered one; 0 if none is answered. It also returns the rest of the history.
+func (s *Server) answerOf(
+	ctx context.Context, name, key string, after []message,
+) (turn int, rest []message, err error) {
 	said, begun := "", "" // begun is an answer with which the history's begins
 	if len(after) > 0 && after[0].Role == roleAssistant {
 		said = canonical(string(after[0].Text))
@@ -305,13 +323,14 @@ func (s *Server) answerOf(ctx context.Context, name, key string, after []message
 	return turn, rest, err
 }
 
-// continuation returns the turn that has continued the answer shown, and both answers as the client shows them; 0 and "" if there is none
-// with which a message of the history begins.
+// continuation returns the turn that has continued the answer shown, and both answers as the client shows them; 0 and
+// "" if there is none with which a message of the history begins.
 func (s *Server) continuation(ctx context.Context, name, key, shown, said string) (turn int, both string, err error) {
 	seen, asked := 0, hash(hash(key, roleAssistant, canonical(shown)), roleUser, canonical(continueText))
 	err = s.talks.TurnsOf(ctx, name, asked, func(one escalation.TalkTurn) bool {
 		seen++
-		if text := shown + continued + render(one); one.State == escalation.TalkAnswered && strings.HasPrefix(said, canonical(text)) {
+		if text := shown + continued + render(one); one.State == escalation.TalkAnswered &&
+			strings.HasPrefix(said, canonical(text)) {
 			turn, both = one.Turn, text
 		}
 		return turn == 0 && seen < maxRepeats
@@ -319,7 +338,8 @@ func (s *Server) continuation(ctx context.Context, name, key, shown, said string
 	return turn, both, err
 }
 
-// compose returns the text of the new message, with the client's instructions, and with what was said that the records do not know.
+// compose returns the text of the new message, with the client's instructions, and with what was said that the records
+// do not know.
 func (d dialogue) compose(unknown []message) (string, error) {
 	room := escalation.MaxTalkText - utf8.RuneCountInString(d.text)
 	if room < 0 {

@@ -36,8 +36,8 @@ func TestNames(t *testing.T) {
 	require.Equal(t, sender{person: "ada"}.name(hello), sender{person: "ada", request: "r-1"}.name(hello))
 }
 
-// TestRepetitions checks when a request is a repetition, and that the ID of a message is never that of another one: not if old turns were
-// removed, and not if two requests arrive before one is stored.
+// TestRepetitions checks when a request is a repetition, and that the ID of a message is never that of another one: not
+// if old turns were removed, and not if two requests arrive before one is stored.
 func TestRepetitions(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -132,7 +132,8 @@ func TestSecondYes(t *testing.T) {
 	require.Len(t, b.only(t), 3)
 }
 
-// TestRepeatedAfterAChange repeats a request whose text would be composed differently by now, because an earlier turn was answered since.
+// TestRepeatedAfterAChange repeats a request whose text would be composed differently by now, because an earlier turn
+// was answered since.
 func TestRepeatedAfterAChange(t *testing.T) {
 	t.Parallel()
 	b := newBook()

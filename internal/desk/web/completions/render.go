@@ -14,11 +14,13 @@ const (
 	progressMark = "> ▸ "
 	// maxLine limits one line about a session, in characters.
 	maxLine = 500
-	// maxProposal limits one line about a proposal, in characters. It is more than a valid one has: nobody confirms what is not shown.
+	// maxProposal limits one line about a proposal, in characters. It is more than a valid one has: nobody confirms
+	// what is not shown.
 	maxProposal = 20_000
 )
 
-// render returns the text of an answered turn: the reply, what was lost, and the proposals with the way to confirm them.
+// render returns the text of an answered turn: the reply, what was lost, and the proposals with the way to confirm
+// them.
 func render(turn escalation.TalkTurn) string {
 	text := markdown.Close(strings.TrimSpace(defuse(turn.Reply)))
 	if turn.Note != "" {
@@ -61,7 +63,8 @@ func (p *parts) add(text string, again bool) string {
 	return next
 }
 
-// end returns the text that is missing of an answered turn. If the reply has changed while it was passed on, that is the whole text.
+// end returns the text that is missing of an answered turn. If the reply has changed while it was passed on, that is
+// the whole text.
 func (p *parts) end(turn escalation.TalkTurn) string {
 	text := render(turn)
 	if rest, ok := strings.CutPrefix(text, strings.TrimRight(p.sent, "\n")); ok {

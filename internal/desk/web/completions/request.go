@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Roles of messages. Messages with other roles, such as results of tools, are left out: tools run here, and not at the client.
+// Roles of messages. Messages with other roles, such as results of tools, are left out: tools run here, and not at the
+// client.
 const (
 	roleSystem    = "system"
 	roleDeveloper = "developer"
@@ -25,8 +26,8 @@ type request struct {
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	// MaxTokens and MaxCompletionTokens say how long the answer may be. They limit nothing, but tell requests of persons and programs
-	// apart.
+	// MaxTokens and MaxCompletionTokens say how long the answer may be. They limit nothing, but tell requests of
+	// persons and programs apart.
 	MaxTokens           figure `json:"max_tokens"`
 	MaxCompletionTokens figure `json:"max_completion_tokens"`
 	// ResponseFormat and ToolChoice can ask for what no answer has.
@@ -137,7 +138,8 @@ const (
 // readRequest reads the body of r.
 func readRequest(r *http.Request) (request, dialogue, error) {
 	var read request
-	body, err := io.ReadAll(io.LimitReader(newLightReader(r.Body), maxBody+1)) // to its end, which also ends the time limit of the body
+	// to its end, which also ends the time limit of the body
+	body, err := io.ReadAll(io.LimitReader(newLightReader(r.Body), maxBody+1))
 	if err == nil && len(body) > maxBody {
 		err = &http.MaxBytesError{Limit: maxBody}
 	}
@@ -145,7 +147,10 @@ func readRequest(r *http.Request) (request, dialogue, error) {
 		return read, dialogue{}, err
 	}
 	if err := json.Unmarshal(body, &read); err != nil {
-		return read, dialogue{}, &requestError{"", fmt.Sprintf("the request is not valid JSON for a chat completion: %v", err)}
+		return read, dialogue{}, &requestError{
+			"",
+			fmt.Sprintf("the request is not valid JSON for a chat completion: %v", err),
+		}
 	}
 	if err := read.check(); err != nil {
 		return read, dialogue{}, err

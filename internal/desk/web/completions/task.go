@@ -14,8 +14,9 @@ const (
 	maxTitle = 60
 )
 
-// taskAnswer returns the answer to a request that Open WebUI makes by itself, for example for the title of a chat. Such a request
-// needs no session. It returns false for every other request. It knows Open WebUI's own prompts; an administrator can replace them.
+// taskAnswer returns the answer to a request that Open WebUI makes by itself, for example for the title of a chat. Such
+// a request needs no session. It returns false for every other request. It knows Open WebUI's own prompts; an
+// administrator can replace them.
 func taskAnswer(d dialogue) (string, bool) {
 	task, history, _ := strings.Cut(d.text, taskHistory)
 	if len(d.before) > 0 || !strings.HasPrefix(task, taskHead) || !strings.Contains(task, "Output") {

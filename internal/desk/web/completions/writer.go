@@ -17,7 +17,8 @@ type modelInfo struct {
 	OwnedBy string `json:"owned_by"`
 }
 
-// ownModel is the only model. Which model of Claude answers is a setting of the workers. The time has no meaning, but clients expect it.
+// ownModel is the only model. Which model of Claude answers is a setting of the workers. The time has no meaning, but
+// clients expect it.
 var ownModel = modelInfo{ID: model, Object: "model", Created: 1_767_225_600, OwnedBy: model}
 
 // modelList is a list of models.

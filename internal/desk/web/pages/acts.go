@@ -18,8 +18,9 @@ func (p *Pages) escalateChain(w http.ResponseWriter, r *http.Request) error {
 	tier, _ := strconv.Atoi(r.PostFormValue("tier")) // the operation says what is wrong with 0
 	person, _ := access.PersonOf(r.Context())
 	signal := workflows.EscalateSignal{
-		ToTier: escalation.Tier(tier), Guidance: strings.TrimSpace(r.PostFormValue("guidance")), Force: r.PostFormValue("force") != "",
-		Reason: strings.TrimSpace(r.PostFormValue("reason")), Actor: person.Name, Verified: true,
+		ToTier: escalation.Tier(tier), Guidance: strings.TrimSpace(r.PostFormValue("guidance")),
+		Force: r.PostFormValue("force") != "", Reason: strings.TrimSpace(r.PostFormValue("reason")),
+		Actor: person.Name, Verified: true,
 	}
 	if err := p.chains.Escalate(r.Context(), id, signal); err != nil {
 		return err
@@ -68,7 +69,10 @@ func (p *Pages) closeIncidents(w http.ResponseWriter, r *http.Request) error {
 // closingOf reads from a form why an incident is closed.
 func closingOf(r *http.Request) operations.IncidentClosing {
 	person, _ := access.PersonOf(r.Context())
-	return operations.IncidentClosing{Actor: person.Name, Verified: true, Reason: strings.TrimSpace(r.PostFormValue("reason"))}
+	return operations.IncidentClosing{
+		Actor: person.Name, Verified: true,
+		Reason: strings.TrimSpace(r.PostFormValue("reason")),
+	}
 }
 
 // pauseSchedule lets a schedule start nothing until it is resumed.

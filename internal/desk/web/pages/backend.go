@@ -85,7 +85,8 @@ type memories interface {
 	memoryReader
 	Add(ctx context.Context, content escalation.MemoryProposal, actor string) (memory.Memory, error)
 	Confirm(ctx context.Context, seen operations.SeenMemory, actor string) (memory.Memory, error)
-	Edit(ctx context.Context, seen operations.SeenMemory, edit operations.MemoryEdit, actor string) (memory.Memory, error)
+	Edit(ctx context.Context, seen operations.SeenMemory, edit operations.MemoryEdit, actor string) (memory.Memory,
+		error)
 	Delete(ctx context.Context, seen operations.SeenMemory, actor string) (memory.Memory, error)
 }
 

@@ -230,7 +230,8 @@ func TestBrowserWithoutScripts(t *testing.T) {
 	require.Len(t, s.acts, 2)
 }
 
-// TestBrowserLive checks that a page follows what happens, and that nothing is lost that a person types or has unfolded.
+// TestBrowserLive checks that a page follows what happens, and that nothing is lost that a person types or has
+// unfolded.
 func TestBrowserLive(t *testing.T) {
 	t.Parallel()
 	s := openSite(t, newSample())
@@ -253,7 +254,8 @@ func TestBrowserLive(t *testing.T) {
 	tab.UntilText("caddy: what should happen?")
 }
 
-// TestBrowserTwoPeople lets two people answer one gate. The second one is told who was first, and keeps what they wrote.
+// TestBrowserTwoPeople lets two people answer one gate. The second one is told who was first, and keeps what they
+// wrote.
 func TestBrowserTwoPeople(t *testing.T) {
 	t.Parallel()
 	s := openSite(t, newSample())

@@ -77,8 +77,8 @@ func (p *Pages) showChain(w http.ResponseWriter, r *http.Request) error {
 	return p.writeChain(w, r, r.PathValue("id"), nil)
 }
 
-// writeChain shows a chain. The argument draft holds an answer that was refused, so that nobody has to type it again; nil if
-// there is none.
+// writeChain shows a chain. The argument draft holds an answer that was refused, so that nobody has to type it again;
+// nil if there is none.
 func (p *Pages) writeChain(w http.ResponseWriter, r *http.Request, id string, draft *draft) error {
 	now, err := p.chains.Get(r.Context(), id)
 	if err != nil {
@@ -87,7 +87,10 @@ func (p *Pages) writeChain(w http.ResponseWriter, r *http.Request, id string, dr
 	page := chainPage{Snapshot: now, Lines: timelineOf(now, p.Clock()), Doing: doing(now)}
 	page.Sessions, page.Took = p.rows(now)
 	if gate := now.Chain.OpenGate(); gate != nil && page.Running() {
-		form := gateForm{ChainID: id, Gate: *gate, Services: now.Chain.Services, Draft: draft, Back: r.URL.Path}.of(now.Chain)
+		form := gateForm{
+			ChainID: id, Gate: *gate, Services: now.Chain.Services, Draft: draft,
+			Back: r.URL.Path,
+		}.of(now.Chain)
 		page.Gate = &form
 		if r.Method == http.MethodPost {
 			page.Gate.Back = "/chains/" + r.PathValue("id")

@@ -78,8 +78,9 @@ func (p *Pages) showChains(w http.ResponseWriter, r *http.Request) error {
 // filter converts the fields.
 func (q chainQuery) filter(zone *time.Location) (operations.ChainFilter, error) {
 	f := operations.ChainFilter{
-		Limit: chainsPerPage, Outcome: q.Outcome, Service: q.Service, Trigger: q.Trigger, Incident: incidentOf(q.Incident),
-		Running: q.State == "running", Gate: q.State == "gate", Waits: q.State == "waits", Retries: q.State == "retries",
+		Limit: chainsPerPage, Outcome: q.Outcome, Service: q.Service, Trigger: q.Trigger,
+		Incident: incidentOf(q.Incident), Running: q.State == "running", Gate: q.State == "gate",
+		Waits: q.State == "waits", Retries: q.State == "retries",
 	}
 	var err error
 	if q.Tier != "" {
@@ -91,7 +92,10 @@ func (q chainQuery) filter(zone *time.Location) (operations.ChainFilter, error) 
 	}
 	if q.Cost != "" {
 		if f.MinCostUSD, err = strconv.ParseFloat(strings.TrimPrefix(q.Cost, "$"), 64); err != nil {
-			return f, operations.Invalid(&operations.FieldError{Field: "cost", Problem: "must be a number of dollars, such as 0.5"})
+			return f, operations.Invalid(&operations.FieldError{
+				Field:   "cost",
+				Problem: "must be a number of dollars, such as 0.5",
+			})
 		}
 	}
 	f.Since, f.Until, err = operations.DayRange([2]string{"since", "until"}, [2]string{q.Since, q.Until}, zone)

@@ -52,12 +52,21 @@ func (p *Pages) functions() template.FuncMap {
 			return fixes{fixed, cost}
 		},
 
-		"sections":   sections,
-		"gateCard":   func(f frame, form gateForm, tick bool) gateCard { return gateCard{f, form, tick} },
-		"listOf":     func(f frame, list []operations.Incident, back string) closable { return closable{f, list, back} },
+		"sections": sections,
+		"gateCard": func(f frame, form gateForm, tick bool) gateCard { return gateCard{f, form, tick} },
+		"listOf": func(f frame, list []operations.Incident,
+			back string,
+		) closable {
+			return closable{f, list, back}
+		},
 		"left":       func(use escalation.Use) int { return max(use.Limit.Max-use.Used, 0) },
 		"programsOf": programsOf,
-		"namedCost":  func(id, title string, list []operations.NamedCost) namedCost { return namedCost{id, title, list} },
+		"namedCost": func(id, title string, list []operations.NamedCost) namedCost {
+			return namedCost{
+				id, title,
+				list,
+			}
+		},
 
 		"chainPath":    pathOf("/chains/"),
 		"incidentPath": pathOf("/incidents/"),
@@ -77,7 +86,8 @@ const maxReply = 40_000
 
 // external returns the address of another site for a link; "" if it is none of the web.
 func external(address string) string {
-	if parsed, err := url.Parse(address); err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http" {
+	if parsed, err := url.Parse(address); err != nil || parsed.Host == "" ||
+		parsed.Scheme != "https" && parsed.Scheme != "http" {
 		return ""
 	}
 	return address
@@ -145,7 +155,8 @@ type fixes struct{ Fixed, Cost string }
 
 // aboutPath returns the path of the conversation about a chain.
 func aboutPath(chainID string) string {
-	return talkPath + "/" + url.PathEscape(escalation.AboutChain(chainID)) + "?" + url.Values{"about": {chainID}}.Encode()
+	return talkPath + "/" + url.PathEscape(escalation.AboutChain(chainID)) + "?" +
+		url.Values{"about": {chainID}}.Encode()
 }
 
 // pathOf returns a function that appends a name to a path, as one segment.
@@ -271,12 +282,14 @@ func key(parts ...any) string {
 	return "k" + strconv.FormatUint(sum.Sum64(), 36)
 }
 
-// tone returns the class that colours a state. The state is always written, too, so that no meaning is in the colour alone.
+// tone returns the class that colours a state. The state is always written, too, so that no meaning is in the colour
+// alone.
 func tone(state any) string {
 	switch fmt.Sprint(state) {
 	case string(escalation.OutcomeHealthy), string(escalation.OutcomeResolved), string(escalation.SessionCompleted),
 		string(escalation.OutcomeApproved), string(escalation.PhaseAccepted),
-		string(escalation.ActionRestart), string(memory.StatusConfirmed), string(escalation.TalkAnswered), "allowed", "active",
+		string(escalation.ActionRestart), string(memory.StatusConfirmed), string(escalation.TalkAnswered), "allowed",
+		"active",
 		"ready", "complete":
 		return "good"
 	case string(escalation.OutcomeNeedsHuman), string(escalation.IncidentWaiting), string(escalation.SeverityWarning),

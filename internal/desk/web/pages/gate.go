@@ -71,7 +71,8 @@ type draft struct {
 	Problem  string
 }
 
-// answerGate answers the gate of one chain. The answer names the gate that the person saw, so that it cannot answer another.
+// answerGate answers the gate of one chain. The answer names the gate that the person saw, so that it cannot answer
+// another.
 func (p *Pages) answerGate(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	answer, err := answerOf(r, r.PostFormValue("gate_id"))
@@ -79,7 +80,8 @@ func (p *Pages) answerGate(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	resolution, err := p.gates.Answer(r.Context(), id, answer)
-	if kind := operations.KindOf(err); err != nil && (kind == operations.KindInvalid || kind == operations.KindConflict) {
+	if kind := operations.KindOf(err); err != nil && (kind == operations.KindInvalid ||
+		kind == operations.KindConflict) {
 		return p.writeChain(w, r, id, &draft{answer.Action, answer.Guidance, err.Error()})
 	}
 	if err != nil {
@@ -116,8 +118,8 @@ func (p *Pages) answerGates(w http.ResponseWriter, r *http.Request) error {
 // maxTicked limits how many things one form changes.
 const maxTicked = 200
 
-// each calls act for everything that was ticked in a form, and redirects to a page that says how often it succeeded. The
-// word done says what was done to a thing.
+// each calls act for everything that was ticked in a form, and redirects to a page that says how often it succeeded.
+// The word done says what was done to a thing.
 func (p *Pages) each(w http.ResponseWriter, r *http.Request, thing, did string, act func(ticked string) error) error {
 	if err := r.ParseForm(); err != nil {
 		return operations.Invalid(fmt.Errorf("the form cannot be read: %w", err))
@@ -125,7 +127,8 @@ func (p *Pages) each(w http.ResponseWriter, r *http.Request, thing, did string, 
 	ticked := r.PostForm["ticked"]
 	back := backTo(r, "/")
 	if len(ticked) == 0 || len(ticked) > maxTicked {
-		return done(w, r, back, flash{fmt.Sprintf("Nothing was changed: tick at least one %s, and at most %d.", thing, maxTicked), true})
+		return done(w, r, back, flash{fmt.Sprintf("Nothing was changed: tick at least one %s, and at most %d.", thing,
+			maxTicked), true})
 	}
 	var problems []string
 	for _, one := range ticked {
@@ -133,7 +136,10 @@ func (p *Pages) each(w http.ResponseWriter, r *http.Request, thing, did string, 
 			problems = append(problems, err.Error())
 		}
 	}
-	said := flash{Text: fmt.Sprintf("%s %s.", plaintext.Count(len(ticked)-len(problems), thing), did), Bad: len(problems) > 0}
+	said := flash{
+		Text: fmt.Sprintf("%s %s.", plaintext.Count(len(ticked)-len(problems), thing), did),
+		Bad:  len(problems) > 0,
+	}
 	if len(problems) > 0 {
 		said.Text += fmt.Sprintf(" %d refused: %s.", len(problems), strings.Join(problems, "; "))
 	}

@@ -80,7 +80,10 @@ func (p *Pages) showServices(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return p.show(w, r, view{template: "services", title: "Services", section: "/services", parts: []string{"list"}, data: list})
+	return p.show(w, r, view{
+		template: "services", title: "Services", section: "/services", parts: []string{"list"},
+		data: list,
+	})
 }
 
 // showService shows a service.
@@ -90,7 +93,8 @@ func (p *Pages) showService(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return p.show(w, r, view{
-		template: "service", title: "Service " + service.Name, section: "/services", parts: []string{"service"}, data: service,
+		template: "service", title: "Service " + service.Name, section: "/services", parts: []string{"service"},
+		data: service,
 	})
 }
 

@@ -30,8 +30,8 @@ func (memoryList) Kinds() []escalation.MemoryKind { return memory.Kinds() }
 func (p *Pages) showMemories(w http.ResponseWriter, r *http.Request) error {
 	form := r.URL.Query()
 	list := memoryList{
-		Service: strings.TrimSpace(form.Get("service")), Status: form.Get("status"), Search: strings.TrimSpace(form.Get("search")),
-		Statuses: memory.Statuses(),
+		Service: strings.TrimSpace(form.Get("service")), Status: form.Get("status"),
+		Search: strings.TrimSpace(form.Get("search")), Statuses: memory.Statuses(),
 	}
 	v := view{template: "memories", title: "Memories", section: memoriesPath}
 	page, err := p.memories.Page(r.Context(), operations.MemoryFilter{
@@ -57,7 +57,8 @@ type memoryPage struct {
 	Kinds []escalation.MemoryKind
 	// Open reports that a person can still confirm the memory.
 	Open bool
-	// Form is what the form for a change has: the memory's content, or a change that was not taken, for the reason Problem.
+	// Form is what the form for a change has: the memory's content, or a change that was not taken, for the reason
+	// Problem.
 	Form    escalation.MemoryProposal
 	Problem string
 }
@@ -108,7 +109,10 @@ func (p *Pages) confirmMemory(w http.ResponseWriter, r *http.Request) error {
 func (p *Pages) editMemory(w http.ResponseWriter, r *http.Request) error {
 	person, _ := access.PersonOf(r.Context())
 	content := memoryOf(r)
-	edit := operations.MemoryEdit{Kind: &content.Kind, Service: &content.Service, Subject: &content.Subject, Text: &content.Text}
+	edit := operations.MemoryEdit{
+		Kind: &content.Kind, Service: &content.Service, Subject: &content.Subject,
+		Text: &content.Text,
+	}
 	edited, err := p.memories.Edit(r.Context(), seenMemory(r), edit, person.Name)
 	if err != nil {
 		now, gone := p.memories.Get(r.Context(), r.PathValue("id"))

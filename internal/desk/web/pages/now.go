@@ -64,7 +64,8 @@ const maxNextLooks = 5
 func (n nowPage) NextLooks() []operations.NextCycle {
 	var looks []operations.NextCycle
 	for _, next := range n.Cycles.Next {
-		listed := slices.ContainsFunc(looks, func(look operations.NextCycle) bool { return look.ScheduleID == next.ScheduleID })
+		listed := slices.ContainsFunc(looks,
+			func(look operations.NextCycle) bool { return look.ScheduleID == next.ScheduleID })
 		if !listed && len(looks) < maxNextLooks {
 			looks = append(looks, next)
 		}

@@ -15,10 +15,11 @@ type Options struct {
 	Clock func() time.Time
 	// TemporalUI returns the address of a chain in Temporal's Web UI; nil if there is no Web UI.
 	TemporalUI func(chainID, runID string) string
-	// Events is the path of the event stream in the API; empty if there is none, so that pages do not update themselves.
+	// Events is the path of the event stream in the API; empty if there is none, so that pages do not update
+	// themselves.
 	Events string
-	// Position returns the ID of the latest event; nil if it is unknown. A page asks the stream for the events after it, so that it
-	// misses nothing between its rendering and its stream.
+	// Position returns the ID of the latest event; nil if it is unknown. A page asks the stream for the events after
+	// it, so that it misses nothing between its rendering and its stream.
 	Position func() string
 }
 
@@ -104,7 +105,8 @@ func (p *Pages) Register(router *access.Router) {
 // positionKey is the context key of the ID of the latest event when a request began.
 type positionKey struct{}
 
-// handler serves a request. If it returns an error, it has written nothing, and the caller writes a page about the error.
+// handler serves a request. If it returns an error, it has written nothing, and the caller writes a page about the
+// error.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
 // serve returns the handler h as an http.Handler.

@@ -105,7 +105,8 @@ func hasMethod(of reflect.Type, name string) bool {
 	return has
 }
 
-// isLive reports whether the cost of a type is that of a running session, or belongs to a session that says whether it is a guess.
+// isLive reports whether the cost of a type is that of a running session, or belongs to a session that says whether it
+// is a guess.
 func isLive(of reflect.Type) bool {
 	return slices.Contains([]reflect.Type{
 		reflect.TypeFor[activities.AgentProgress](), reflect.TypeFor[operations.WorkingSession](), reflect.TypeFor[operations.ModelUse](),
@@ -113,8 +114,8 @@ func isLive(of reflect.Type) bool {
 	}, of)
 }
 
-// TestGuessesAreSaid shows every page of an installation in which all costs are guesses. Each amount is "about" that, but for budgets and
-// what they reserve.
+// TestGuessesAreSaid shows every page of an installation in which all costs are guesses. Each amount is "about" that,
+// but for budgets and what they reserve.
 func TestGuessesAreSaid(t *testing.T) {
 	t.Parallel()
 	made := newSample()
@@ -223,8 +224,8 @@ var (
 	ownFile   = regexp.MustCompile(`^/assets/[0-9a-f]{16}/[-a-z.]+$`)
 )
 
-// checkMarkup checks that a page has no script and no style but its own files, that no link leaves http, that IDs are unique,
-// and that no character is invisible.
+// checkMarkup checks that a page has no script and no style but its own files, that no link leaves http, that IDs are
+// unique, and that no character is invisible.
 func checkMarkup(t *testing.T, page string) {
 	t.Helper()
 	require.Equal(t, plaintext.Block(page), page, "no control characters, and no marks of direction")
@@ -385,8 +386,8 @@ func TestSeveralGates(t *testing.T) {
 	require.Contains(t, page, "1 gate answered. 2 refused: chain chain-20260301-100000-c0ffee: gate \"gate-9\" is not the one that is asked")
 }
 
-// TestAnswerToAnotherGate checks that an answer counts only for the gate that the person has seen, and that nobody has to type
-// it again.
+// TestAnswerToAnotherGate checks that an answer counts only for the gate that the person has seen, and that nobody has
+// to type it again.
 func TestAnswerToAnotherGate(t *testing.T) {
 	t.Parallel()
 	s := newSample()
@@ -481,8 +482,8 @@ func TestTimeline(t *testing.T) {
 	require.False(t, timelineOf(operations.Snapshot{Chain: begun, Live: true}, chaintest.Noon).Drawn(), "nothing has happened yet")
 }
 
-// TestPlan checks the page of a chain that works on a plan: its phases, the roles and phases of its sessions, its reviews, and a gate
-// that speaks of the phase.
+// TestPlan checks the page of a chain that works on a plan: its phases, the roles and phases of its sessions, its
+// reviews, and a gate that speaks of the phase.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	s := newSample()
@@ -535,7 +536,8 @@ func TestPlansInLists(t *testing.T) {
 	require.Contains(t, now, "A plan, phase 2: what should happen?")
 }
 
-// TestContinueAtTheGateOfAPlan checks that the page offers to continue a session exactly where the gate does, and takes that answer.
+// TestContinueAtTheGateOfAPlan checks that the page offers to continue a session exactly where the gate does, and takes
+// that answer.
 func TestContinueAtTheGateOfAPlan(t *testing.T) {
 	t.Parallel()
 	const choice, meaning = `<input type="radio" name="action" value="continue_session" required>`, "continue session: the author goes on in its conversation"

@@ -23,7 +23,8 @@ type policyPage struct {
 	Problem string
 }
 
-// showPolicy shows what a tier may do. If the URL holds a call, the page says what the guard decides on it; nothing is run.
+// showPolicy shows what a tier may do. If the URL holds a call, the page says what the guard decides on it; nothing is
+// run.
 func (p *Pages) showPolicy(w http.ResponseWriter, r *http.Request) error {
 	form := r.URL.Query()
 	tier, _ := strconv.Atoi(form.Get("tier"))

@@ -32,11 +32,20 @@ func problemOf(err error) *problem {
 	}
 	switch operations.KindOf(err) {
 	case operations.KindInvalid:
-		return &problem{http.StatusUnprocessableEntity, "That does not work", text, "Nothing was changed. Go back, and mend it."}
+		return &problem{
+			http.StatusUnprocessableEntity, "That does not work", text,
+			"Nothing was changed. Go back, and mend it.",
+		}
 	case operations.KindNotFound:
-		return &problem{http.StatusNotFound, "Not found", text, "It may be gone, or the address is wrong. The lists show what there is."}
+		return &problem{
+			http.StatusNotFound, "Not found", text,
+			"It may be gone, or the address is wrong. The lists show what there is.",
+		}
 	case operations.KindConflict:
-		return &problem{http.StatusConflict, "It has changed", text, "Nothing was changed. Look at its page again before you repeat it."}
+		return &problem{
+			http.StatusConflict, "It has changed", text,
+			"Nothing was changed. Look at its page again before you repeat it.",
+		}
 	case operations.KindFailure:
 	}
 	return &problem{
@@ -47,12 +56,18 @@ func problemOf(err error) *problem {
 
 // writeProblem writes the page about a problem.
 func (p *Pages) writeProblem(w http.ResponseWriter, r *http.Request, about *problem) {
-	if err := p.show(w, r, view{template: "problem", title: about.Title, status: about.Status, data: about}); err != nil {
+	if err := p.show(w, r, view{
+		template: "problem", title: about.Title, status: about.Status,
+		data: about,
+	}); err != nil {
 		http.Error(w, about.Text+"\n"+about.Next, about.Status) // text/plain, so nothing in it is interpreted
 	}
 }
 
 // showUnknown answers requests for pages that do not exist.
 func (p *Pages) showUnknown(http.ResponseWriter, *http.Request) error {
-	return &problem{http.StatusNotFound, "Not found", "There is no such page.", "Begin at the page Now, or choose a section above."}
+	return &problem{
+		http.StatusNotFound, "Not found", "There is no such page.",
+		"Begin at the page Now, or choose a section above.",
+	}
 }

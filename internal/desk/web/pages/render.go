@@ -54,8 +54,8 @@ type view struct {
 	title string
 	// section is the path of the section in the navigation.
 	section string
-	// parts names the IDs of the elements whose content is fetched again when something changes. Each content has a template
-	// with the prefix part-.
+	// parts names the IDs of the elements whose content is fetched again when something changes. Each content has a
+	// template with the prefix part-.
 	parts []string
 	// chain limits the event stream to one chain; empty means all events.
 	chain string
@@ -120,8 +120,8 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, v view) error {
 	return nil
 }
 
-// render renders a template. It removes control characters and marks that change the direction of text, so that no template
-// can forget it.
+// render renders a template. It removes control characters and marks that change the direction of text, so that no
+// template can forget it.
 func (p *Pages) render(page, name string, f frame) ([]byte, error) {
 	var b bytes.Buffer
 	if err := p.templates[page].ExecuteTemplate(&b, name, f); err != nil {
@@ -139,8 +139,8 @@ func partOf(r *http.Request) string {
 	return id
 }
 
-// eventsURL returns the URL of the event stream of a chain; of all chains if the ID is empty. The stream begins after the
-// last event before the request.
+// eventsURL returns the URL of the event stream of a chain; of all chains if the ID is empty. The stream begins after
+// the last event before the request.
 func (p *Pages) eventsURL(r *http.Request, chainID string) string {
 	query := url.Values{}
 	if chainID != "" {

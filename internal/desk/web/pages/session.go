@@ -50,8 +50,8 @@ func (p *Pages) showSession(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return p.show(w, r, view{
-		template: "session", title: fmt.Sprintf("Session #%d", number), section: "/chains", chain: detail.Session.ChainID,
-		parts: []string{"session"}, data: sessionPage{detail, turnsOf(detail)},
+		template: "session", title: fmt.Sprintf("Session #%d", number), section: "/chains",
+		chain: detail.Session.ChainID, parts: []string{"session"}, data: sessionPage{detail, turnsOf(detail)},
 	})
 }
 
@@ -80,7 +80,11 @@ func turnsOf(detail operations.SessionDetail) []turn {
 		}
 		for i := range message.Results { // the call of a result can be left out of a long conversation
 			if result := &message.Results[i]; !called[result.CallID] {
-				next.Calls = append(next.Calls, callWithResult{operations.MessageCall{Name: "earlier call"}, result, ""})
+				next.Calls = append(next.Calls, callWithResult{
+					operations.MessageCall{Name: "earlier call"},
+					result,
+					"",
+				})
 			}
 		}
 		if next.Text != "" || len(next.Calls) > 0 {

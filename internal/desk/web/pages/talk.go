@@ -33,8 +33,8 @@ type talkPage struct {
 	// Turns lists the latest turns, the latest first. More reports whether there can be earlier ones.
 	Turns []turnCard
 	More  bool
-	// Others lists the other conversations that the person may use, from a place in their list. Next is the place after them; empty if
-	// there are no more.
+	// Others lists the other conversations that the person may use, from a place in their list. Next is the place after
+	// them; empty if there are no more.
 	Others []operations.ConversationRow
 	Next   string
 	// MessageID is the ID of the message in the form: a form that is sent twice is one message.
@@ -49,7 +49,8 @@ type talkPage struct {
 type turnCard struct {
 	escalation.TalkTurn
 
-	// Doing and SoFar are what the running session does, and the beginning of its reply. CostSoFar is its estimated cost.
+	// Doing and SoFar are what the running session does, and the beginning of its reply. CostSoFar is its estimated
+	// cost.
 	Doing, SoFar string
 	CostSoFar    float64
 	Proposed     []proposalCard
@@ -115,8 +116,8 @@ func (p *Pages) writeTalk(w http.ResponseWriter, r *http.Request, page talkPage,
 		}
 	}
 	return p.show(w, r, view{
-		template: "talk", title: "Talk: " + page.Name, section: talkPath, parts: []string{"turns"}, events: p.talkEvents(page.Name),
-		status: status, data: page,
+		template: "talk", title: "Talk: " + page.Name, section: talkPath, parts: []string{"turns"},
+		events: p.talkEvents(page.Name), status: status, data: page,
 	})
 }
 
@@ -173,7 +174,10 @@ func (p *Pages) sendMessage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	message := escalation.TalkMessage{MessageID: r.PostFormValue("message_id"), Text: r.PostFormValue("text"), Actor: person.Name}
+	message := escalation.TalkMessage{
+		MessageID: r.PostFormValue("message_id"), Text: r.PostFormValue("text"),
+		Actor: person.Name,
+	}
 	about, turn := r.PostFormValue("about"), 0
 	if err := checkAbout(about); err != nil {
 		return err
@@ -182,7 +186,10 @@ func (p *Pages) sendMessage(w http.ResponseWriter, r *http.Request) error {
 		turn, err = p.talks.Send(r.Context(), name, about, message)
 	}
 	if err != nil {
-		page := talkPage{Name: name, About: about, MessageID: message.MessageID, Draft: message.Text, Problem: err.Error()}
+		page := talkPage{
+			Name: name, About: about, MessageID: message.MessageID, Draft: message.Text,
+			Problem: err.Error(),
+		}
 		if errors.Is(err, operations.ErrOtherMessage) { // the form was sent before, and its text was changed
 			page.MessageID = ""
 		}
@@ -229,5 +236,6 @@ func (p *Pages) confirmProposal(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return done(w, r, fmt.Sprintf("%s/%s#turn-%d", talkPath, url.PathEscape(name), turn), flash{Text: "Done in your name: " + result})
+	return done(w, r, fmt.Sprintf("%s/%s#turn-%d", talkPath, url.PathEscape(name), turn),
+		flash{Text: "Done in your name: " + result})
 }

@@ -75,8 +75,10 @@ func timelineOf(s operations.Snapshot, now time.Time) timeline {
 func sessionLanes(chain escalation.Chain, scale scale, end time.Time) []lane {
 	if chain.Plan != nil {
 		return []lane{
-			sessionLane("Author", chain, scale, end, func(s *escalation.Session) bool { return s.Purpose != escalation.PurposeReview }),
-			sessionLane("Review", chain, scale, end, func(s *escalation.Session) bool { return s.Purpose == escalation.PurposeReview }),
+			sessionLane("Author", chain, scale, end,
+				func(s *escalation.Session) bool { return s.Purpose != escalation.PurposeReview }),
+			sessionLane("Review", chain, scale, end,
+				func(s *escalation.Session) bool { return s.Purpose == escalation.PurposeReview }),
 		}
 	}
 	var lanes []lane
@@ -84,14 +86,17 @@ func sessionLanes(chain escalation.Chain, scale scale, end time.Time) []lane {
 	for _, tier := range escalation.Tiers() {
 		if tier <= highest {
 			name := fmt.Sprintf("Tier %d", int(tier))
-			lanes = append(lanes, sessionLane(name, chain, scale, end, func(s *escalation.Session) bool { return s.Tier == tier }))
+			lanes = append(lanes, sessionLane(name, chain, scale, end,
+				func(s *escalation.Session) bool { return s.Tier == tier }))
 		}
 	}
 	return lanes
 }
 
 // sessionLane returns a lane with the sessions for which in returns true.
-func sessionLane(name string, chain escalation.Chain, scale scale, end time.Time, in func(*escalation.Session) bool) lane {
+func sessionLane(
+	name string, chain escalation.Chain, scale scale, end time.Time, in func(*escalation.Session) bool,
+) lane {
 	own := lane{Name: name}
 	for i := range chain.Sessions {
 		session := &chain.Sessions[i]
@@ -177,8 +182,8 @@ func gateLane(chain escalation.Chain, scale scale, end time.Time) lane {
 	}
 	for _, event := range chain.Events {
 		tones := map[escalation.EventKind]string{
-			escalation.EventGateOpened: "note", escalation.EventGateReminder: "note", escalation.EventNotNotified: "bad",
-			escalation.EventNotified: "note", escalation.EventSignal: "note",
+			escalation.EventGateOpened: "note", escalation.EventGateReminder: "note",
+			escalation.EventNotNotified: "bad", escalation.EventNotified: "note", escalation.EventSignal: "note",
 		}
 		if class, marked := tones[event.Kind]; marked {
 			own.Marks = append(own.Marks, mark{scale.at(event.At), class, event.Message})
@@ -209,8 +214,8 @@ func spansOf(chain escalation.Chain, end time.Time) []span {
 	return spans
 }
 
-// scale converts times to positions. A session takes seconds or minutes, and a wait for a person days. So the scale gives a
-// time between two boundaries not its length, but a width that grows with the square root of the length.
+// scale converts times to positions. A session takes seconds or minutes, and a wait for a person days. So the scale
+// gives a time between two boundaries not its length, but a width that grows with the square root of the length.
 type scale struct {
 	bounds []time.Time
 	// widths[i] is the position of bounds[i], in percent.

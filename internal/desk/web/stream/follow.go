@@ -38,7 +38,8 @@ const (
 	EndEvent      = "end"      // End
 )
 
-// End is the last event: the last snapshot, which is that of the ended chain, or why the chain cannot be followed any more.
+// End is the last event: the last snapshot, which is that of the ended chain, or why the chain cannot be followed any
+// more.
 type End struct {
 	Snapshot *operations.Snapshot `json:"snapshot,omitempty"`
 	Problem  any                  `json:"problem,omitempty"`

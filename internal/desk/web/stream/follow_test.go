@@ -17,8 +17,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// TestFollowersShare checks that the viewers of a chain share one follower, that each of them sees the end, and that the follower
-// ends with its last viewer.
+// TestFollowersShare checks that the viewers of a chain share one follower, that each of them sees the end, and that
+// the follower ends with its last viewer.
 func TestFollowersShare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -73,8 +73,8 @@ func TestFollowersShare(t *testing.T) {
 	})
 }
 
-// TestFollowErrors checks that a chain that cannot be followed is an error of the request, and a later error the end of the
-// stream.
+// TestFollowErrors checks that a chain that cannot be followed is an error of the request, and a later error the end of
+// the stream.
 func TestFollowErrors(t *testing.T) {
 	t.Parallel()
 	for name, sees := range map[string]bool{"at once": false, "later": true} {

@@ -15,7 +15,8 @@ import (
 const (
 	// interval is the time between two looks for changes.
 	interval = time.Second
-	// linger is the time for which the hub looks on after the last viewer has left. A page that is reloaded loses nothing.
+	// linger is the time for which the hub looks on after the last viewer has left. A page that is reloaded loses
+	// nothing.
 	linger = 30 * time.Second
 	// ringSize is the number of changes that are kept for viewers who come back.
 	ringSize = 2_048
@@ -78,8 +79,8 @@ func (h *Hub) Run(ctx context.Context) {
 	}
 }
 
-// look looks for changes until nobody wants to know of them any more. The changes afterwards are unknown, so what was kept
-// is forgotten.
+// look looks for changes until nobody wants to know of them any more. The changes afterwards are unknown, so what was
+// kept is forgotten.
 func (h *Hub) look(ctx context.Context) {
 	source := h.newSource()
 	ticker := time.NewTicker(interval)
@@ -133,8 +134,8 @@ func (h *Hub) interest() operations.Interest {
 	return interest
 }
 
-// Position returns the ID of the latest change. A page that contains it can ask for the changes after it. The hub looks for
-// changes for a while, as if somebody viewed them.
+// Position returns the ID of the latest change. A page that contains it can ask for the changes after it. The hub looks
+// for changes for a while, as if somebody viewed them.
 func (h *Hub) Position() string {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -251,7 +252,8 @@ type viewer struct {
 	person string
 	// chain limits the stream to the changes of a chain; empty for all changes.
 	chain string
-	// begin is a line with the ID of the latest change when the viewer joined; empty if it knew one, from which it continues.
+	// begin is a line with the ID of the latest change when the viewer joined; empty if it knew one, from which it
+	// continues.
 	begin string
 	// missed holds what the viewer gets first.
 	missed []*message
@@ -264,8 +266,8 @@ func (v *viewer) concerns(m *message) bool {
 	return v.chain == "" || m.chain == v.chain || m.kind == operations.ChangeReset
 }
 
-// offer queues a message, if it concerns the viewer. It returns false if the viewer is too far behind. A progress that finds
-// half of the queue taken is left out, because a later one replaces it.
+// offer queues a message, if it concerns the viewer. It returns false if the viewer is too far behind. A progress that
+// finds half of the queue taken is left out, because a later one replaces it.
 func (v *viewer) offer(m *message) bool {
 	if !v.concerns(m) || m.kind == operations.ChangeProgress && len(v.queue) > queueSize/2 {
 		return true

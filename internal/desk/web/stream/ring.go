@@ -54,7 +54,8 @@ func (m *message) encode() error {
 	return nil
 }
 
-// ring holds the latest changes. Its IDs have a random beginning, so that an ID of another hub is not mistaken for one of its own.
+// ring holds the latest changes. Its IDs have a random beginning, so that an ID of another hub is not mistaken for one
+// of its own.
 type ring struct {
 	name   string
 	kept   []*message
@@ -79,7 +80,8 @@ func (r *ring) add(m *message) {
 	r.kept = append(r.kept, m)
 }
 
-// after returns the changes after the one with this ID; false if they are not known any more. It returns nothing for an empty ID.
+// after returns the changes after the one with this ID; false if they are not known any more. It returns nothing for an
+// empty ID.
 func (r *ring) after(id string) (missed []*message, known bool) {
 	if id == "" {
 		return nil, true
@@ -95,7 +97,10 @@ func (r *ring) after(id string) (missed []*message, known bool) {
 
 // reset returns the message for a viewer whose last change is not known any more.
 func (r *ring) reset() *message {
-	m := &message{kind: operations.ChangeReset, event: Event{ID: r.position(), Type: operations.ChangeReset, At: time.Now().UTC()}}
+	m := &message{kind: operations.ChangeReset, event: Event{
+		ID: r.position(), Type: operations.ChangeReset,
+		At: time.Now().UTC(),
+	}}
 	_ = m.encode() // it contains nothing that cannot be encoded
 	return m
 }

@@ -15,7 +15,8 @@ const (
 	ping = 15 * time.Second
 	// writeTimeout limits a write to a viewer. Without it, a viewer who does not read would hold the stream for ever.
 	writeTimeout = 10 * time.Second
-	// lifetime ends a stream. The viewer comes back and continues, if it still may: so a revoked token ends its streams, too.
+	// lifetime ends a stream. The viewer comes back and continues, if it still may: so a revoked token ends its
+	// streams, too.
 	lifetime = 2 * time.Minute
 	// retryMS is the time in milliseconds after which a viewer comes back.
 	retryMS = "2000"
@@ -25,9 +26,9 @@ const (
 	maxChainID = 1_000
 )
 
-// Handler serves the stream of all changes or, with the query parameter chain, of one chain. A viewer names the last change that
-// it knows in the header Last-Event-ID or, because a page cannot set that for its first request, in the parameter after. The
-// caller checks the role.
+// Handler serves the stream of all changes or, with the query parameter chain, of one chain. A viewer names the last
+// change that it knows in the header Last-Event-ID or, because a page cannot set that for its first request, in the
+// parameter after. The caller checks the role.
 func (h *Hub) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		person, _ := access.PersonOf(r.Context())

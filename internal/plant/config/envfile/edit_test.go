@@ -44,8 +44,8 @@ func TestSet(t *testing.T) {
 	require.ErrorContains(t, err, ":1: not a line such as NAME=value")
 }
 
-// TestSetKeepsTheRest sets values of all kinds in files of all kinds. The file reads back with these values, and every other line is
-// as before.
+// TestSetKeepsTheRest sets values of all kinds in files of all kinds. The file reads back with these values, and every
+// other line is as before.
 func TestSetKeepsTheRest(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "claudeops.env")

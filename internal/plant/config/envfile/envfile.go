@@ -1,5 +1,5 @@
-// Package envfile reads the file of settings, claudeops.env. It has the format of systemd's EnvironmentFile and of Compose's
-// env_file: a variable a line, as NAME=value. The environment wins over the file.
+// Package envfile reads the file of settings, claudeops.env. It has the format of systemd's EnvironmentFile and of
+// Compose's env_file: a variable a line, as NAME=value. The environment wins over the file.
 package envfile
 
 import (
@@ -38,8 +38,8 @@ type Entry struct {
 	Line        int // from 1
 }
 
-// Find returns the path of the file that environ names, and whether the environment demands that it is there; "" if environ
-// gives no place for one.
+// Find returns the path of the file that environ names, and whether the environment demands that it is there; "" if
+// environ gives no place for one.
 func Find(environ []string) (path string, demanded bool) {
 	if path = strings.TrimSpace(lookUp(environ, Variable)); path != "" {
 		return path, true
@@ -53,8 +53,8 @@ func Find(environ []string) (path string, demanded bool) {
 	return "", false
 }
 
-// Read reads the file that environ names. isSecret reports whether a variable may hold a credential: then nobody else may read
-// the file. An error is a sentence that begins with the file's path and, for a mistake in a line, its number.
+// Read reads the file that environ names. isSecret reports whether a variable may hold a credential: then nobody else
+// may read the file. An error is a sentence that begins with the file's path and, for a mistake in a line, its number.
 func Read(environ []string, isSecret func(name string) bool) (File, error) {
 	path, demanded := Find(environ)
 	if path == "" {
@@ -89,7 +89,8 @@ func Read(environ []string, isSecret func(name string) bool) (File, error) {
 	if mode := info.Mode().Perm(); mode&0o007 != 0 {
 		for _, entry := range file.Variables {
 			if entry.Value != "" && isSecret(entry.Name) {
-				return File{}, fmt.Errorf("%s:%d: %s is a secret, and with the mode %04o others can read the file; do: chmod 0600 %s",
+				return File{}, fmt.Errorf("%s:%d: %s is a secret, and with the mode %04o others can read the file; "+
+					"do: chmod 0600 %s",
 					path, entry.Line, entry.Name, mode, path)
 			}
 		}
@@ -161,7 +162,8 @@ func parse(path, content string) (File, error) {
 				return File{}, fmt.Errorf("%s:%d: %s is already set on line %d", path, number, name, first)
 			}
 			if name == Variable {
-				return File{}, fmt.Errorf("%s:%d: %s names this file, and belongs in the environment", path, number, name)
+				return File{}, fmt.Errorf("%s:%d: %s names this file, and belongs in the environment", path, number,
+					name)
 			}
 			seen[name] = number
 			file.Variables = append(file.Variables, Entry{name, value, number})

@@ -1,6 +1,6 @@
-// Package crontime finds the times of a schedule that the clocks of its zone skip or repeat. Temporal starts nothing at the former, so a
-// schedule for 02:30 does not run in the night in which 02:00 becomes 03:00, and starts twice at the latter. The package reads schedules
-// with Temporal's own code.
+// Package crontime finds the times of a schedule that the clocks of its zone skip or repeat. Temporal starts nothing at
+// the former, so a schedule for 02:30 does not run in the night in which 02:00 becomes 03:00, and starts twice at the
+// latter. The package reads schedules with Temporal's own code.
 package crontime
 
 import (
@@ -37,16 +37,19 @@ type Marks struct {
 func Restore(spec *client.ScheduleSpec, marks Marks) {
 	added := func(c client.ScheduleCalendarSpec) bool { return c.Comment == marks.Comment }
 	spec.Calendars, spec.Skip = slices.DeleteFunc(spec.Calendars, added), slices.DeleteFunc(spec.Skip, added)
-	spec.Intervals = slices.DeleteFunc(spec.Intervals, func(i client.ScheduleIntervalSpec) bool { return i.Every >= marks.Every })
+	spec.Intervals = slices.DeleteFunc(spec.Intervals,
+		func(i client.ScheduleIntervalSpec) bool { return i.Every >= marks.Every })
 }
 
-// Amend lets a schedule start once at each of its times that a change of the clocks skips or repeats: for all that are skipped, at the
-// first instant after the change, and for one that is repeated, the first time that it is shown. What Amend has added before is replaced.
-// Calendars that run in every hour are left alone, because their next time is never far. The error is that of Temporal about the schedule.
+// Amend lets a schedule start once at each of its times that a change of the clocks skips or repeats: for all that are
+// skipped, at the first instant after the change, and for one that is repeated, the first time that it is shown. What
+// Amend has added before is replaced. Calendars that run in every hour are left alone, because their next time is never
+// far. The error is that of Temporal about the schedule.
 func Amend(spec *client.ScheduleSpec, marks Marks, now time.Time) error {
 	Restore(spec, marks)
 	own, err := compile(&schedulepb.ScheduleSpec{
-		StructuredCalendar: structured(spec.Calendars), CronString: spec.CronExpressions, TimezoneName: spec.TimeZoneName,
+		StructuredCalendar: structured(spec.Calendars), CronString: spec.CronExpressions,
+		TimezoneName: spec.TimeZoneName,
 	})
 	if err != nil {
 		return err
@@ -81,11 +84,12 @@ func Amend(spec *client.ScheduleSpec, marks Marks, now time.Time) error {
 	return nil
 }
 
-// Lacks reports whether Amend would add something for the next year that a schedule does not have: it was made without Amend, or long ago,
-// or the rules of its zone have changed. The error is that of Temporal about the schedule.
+// Lacks reports whether Amend would add something for the next year that a schedule does not have: it was made without
+// Amend, or long ago, or the rules of its zone have changed. The error is that of Temporal about the schedule.
 func Lacks(spec client.ScheduleSpec, marks Marks, now time.Time) (bool, error) {
 	had := added(spec, marks, now)
-	spec.Calendars, spec.Skip, spec.Intervals = slices.Clone(spec.Calendars), slices.Clone(spec.Skip), slices.Clone(spec.Intervals)
+	spec.Calendars, spec.Skip, spec.Intervals = slices.Clone(spec.Calendars), slices.Clone(spec.Skip),
+		slices.Clone(spec.Intervals)
 	if err := Amend(&spec, marks, now); err != nil {
 		return false, err
 	}
@@ -111,9 +115,11 @@ func added(spec client.ScheduleSpec, marks Marks, now time.Time) map[int64]bool 
 	}
 	for _, c := range spec.Calendars {
 		fields := [][]client.ScheduleRange{c.Year, c.Month, c.DayOfMonth, c.Hour, c.Minute}
-		if c.Comment == marks.Comment && !slices.ContainsFunc(fields, func(f []client.ScheduleRange) bool { return len(f) != 1 }) {
+		if c.Comment == marks.Comment && !slices.ContainsFunc(fields,
+			func(f []client.ScheduleRange) bool { return len(f) != 1 }) {
 			hour, minute := c.Hour[0].Start, c.Minute[0].Start
-			note(time.Date(c.Year[0].Start, time.Month(c.Month[0].Start), c.DayOfMonth[0].Start, hour, minute, 0, 0, zone))
+			note(time.Date(c.Year[0].Start, time.Month(c.Month[0].Start), c.DayOfMonth[0].Start, hour, minute, 0, 0,
+				zone))
 		}
 	}
 	for _, i := range spec.Intervals {
@@ -130,8 +136,8 @@ type amendment struct {
 	marks Marks
 	now   time.Time
 	zone  *time.Location
-	// own is the schedule. daily and hourly are its calendars that do not and that do run in every hour, on clocks that never change, and
-	// that show UTC.
+	// own is the schedule. daily and hourly are its calendars that do not and that do run in every hour, on clocks that
+	// never change, and that show UTC.
 	own, daily, hourly *scheduler.CompiledSpec
 }
 
@@ -149,9 +155,9 @@ func (a amendment) skipped(change calendar.Change) {
 	}
 }
 
-// repeated adds what a change that sets the clocks back needs. Temporal then starts once, twice or an hour late, depending on the zone and
-// on when it looks. It reads calendars by the time that clocks show, so all these starts are taken away. The first one is added, a second
-// later: as an interval since 1970 that ends then for the first time.
+// repeated adds what a change that sets the clocks back needs. Temporal then starts once, twice or an hour late,
+// depending on the zone and on when it looks. It reads calendars by the time that clocks show, so all these starts are
+// taken away. The first one is added, a second later: as an interval since 1970 that ends then for the first time.
 func (a amendment) repeated(change calendar.Change) {
 	begin := change.At.Add(change.By)
 	shownFirst := a.shown(begin)
@@ -212,7 +218,8 @@ func next(spec *scheduler.CompiledSpec, at time.Time) time.Time {
 func hourly(c *schedulepb.StructuredCalendarSpec) bool {
 	var hours [24]bool
 	for _, span := range c.GetHour() {
-		for hour := span.GetStart(); hour <= max(span.GetStart(), span.GetEnd()) && hour < 24; hour += max(span.GetStep(), 1) {
+		for hour := span.GetStart(); hour <= max(span.GetStart(), span.GetEnd()) &&
+			hour < 24; hour += max(span.GetStep(), 1) {
 			hours[hour] = true
 		}
 	}
@@ -233,8 +240,8 @@ func structured(calendars []client.ScheduleCalendarSpec) (converted []*schedulep
 	for _, c := range calendars {
 		converted = append(converted, &schedulepb.StructuredCalendarSpec{
 			Second: ranges(c.Second, 0, 0), Minute: ranges(c.Minute, 0, 0), Hour: ranges(c.Hour, 0, 0),
-			DayOfMonth: ranges(c.DayOfMonth, 1, 31), Month: ranges(c.Month, 1, 12), DayOfWeek: ranges(c.DayOfWeek, 0, 6),
-			Year: ranges(c.Year, -1, -1),
+			DayOfMonth: ranges(c.DayOfMonth, 1, 31), Month: ranges(c.Month, 1, 12),
+			DayOfWeek: ranges(c.DayOfWeek, 0, 6), Year: ranges(c.Year, -1, -1),
 		})
 	}
 	return converted
