@@ -47,7 +47,7 @@ func isProduct(stack []uintptr) bool {
 	for {
 		frame, more := frames.Next()
 		name, own := strings.CutPrefix(frame.Function, module)
-		if own && strings.HasPrefix(name, "workflows.") {
+		if own && strings.HasPrefix(name, "workflows") {
 			return false
 		}
 		if own && innermost == "" {
