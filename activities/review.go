@@ -103,6 +103,10 @@ func (t *Tiers) reviewer(input RunReviewInput) role {
 		name: "the review", purpose: escalation.PurposeReview, heartbeat: input.Policy.HeartbeatInterval(),
 		budgetUSD: input.BudgetUSD, run: run, output: "verdict", repair: t.Prompts.ReviewRepair,
 		prompt: func(context.Context, *prompts.Interruption) (string, error) { return t.reviewPrompt(input) },
+		goOn: func(_ context.Context, cutOff prompts.Interruption) (string, error) {
+			cutOff.DryRun = true // a reviewer never changes anything
+			return t.Prompts.Interrupted(cutOff)
+		},
 	}
 }
 

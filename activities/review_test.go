@@ -13,10 +13,15 @@ import (
 
 const readyVerdict = `{"status":"ready","summary":"fine","findings":[]}`
 
-func runReview(t *testing.T, agent *fakeAgent, input activities.RunReviewInput) activities.RunReviewResult {
+func runReview(
+	t *testing.T, agent *fakeAgent, input activities.RunReviewInput, before ...activities.TierProgress,
+) activities.RunReviewResult {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
+	for _, progress := range before {
+		env.SetHeartbeatDetails(progress)
+	}
 	tiers := newTiers(t, agent)
 	env.RegisterActivity(tiers)
 	encoded, err := env.ExecuteActivity(tiers.RunReview, input)
@@ -52,6 +57,11 @@ func TestRunReviewContinues(t *testing.T) {
 	agent = &fakeAgent{replies: []agentReply{finished(readyVerdict, 0.02)}, conversations: map[string]bool{parentID: true, ownID: true}}
 	runReview(t, agent, input)
 	require.Equal(t, ownID, agent.runs[0].Resume)
+
+	// An interrupted reviewer is told that it changes nothing.
+	agent = &fakeAgent{replies: []agentReply{finished(readyVerdict, 0.02)}, conversations: map[string]bool{ownID: true}}
+	runReview(t, agent, reviewInput(), activities.TierProgress{Spent: escalation.Report{Turns: 2}})
+	require.Contains(t, agent.runs[0].Prompt, "this is still a dry run, so change nothing")
 }
 
 // TestRunReviewFresh checks that a new reviewer begins a conversation of its own, and gets the person's guidance.

@@ -90,7 +90,7 @@ type project struct {
 
 // composeFiles returns the compose files in a directory that docker compose would read, in its order.
 func (j judge) composeFiles(dir string) (files []string) {
-	for _, name := range []string{"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"} {
+	for _, name := range []string{"compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml"} {
 		if path := filepath.Join(dir, name); j.files.Exists(path) {
 			return []string{path}
 		}
@@ -195,6 +195,7 @@ var composeFile = regexp.MustCompile(`compose.*\.ya?ml$`)
 // from elsewhere: they run as root. The argument words has the files that are named.
 func (j judge) unwritten(words []typed, dir string) error {
 	files := j.projectFiles(words, dir)
+	given := len(files)
 	const most = 100
 	for i := 0; i < len(files); i++ {
 		if i == most {
@@ -206,7 +207,11 @@ func (j judge) unwritten(words []typed, dir string) error {
 		}
 		services, variables := read.taken()
 		for number, named := range slices.Concat(services, variables) {
-			path, err := at(named, filepath.Dir(files[i]))
+			base := files[i]
+			if i < given {
+				base = files[0] // docker compose starts from the directory of the first file that is named
+			}
+			path, err := at(named, filepath.Dir(base))
 			unknown := number < len(services) && strings.ContainsAny(named, ":#$")
 			if err != nil || unknown || j.write(path) == nil {
 				return denied("%s takes services or their variables from %s, which is elsewhere or which agents may "+

@@ -15,8 +15,8 @@ var (
 	// awkLoads matches what makes gawk load code from a file.
 	awkLoads = regexp.MustCompile(`@[\s\\]*(load|include)\b`)
 	// awkReaches matches what starts programs, opens files and shows the environment. Only print has a file or a pipe
-	// behind it.
-	awkReaches = regexp.MustCompile(`@|(?s:print.*[|>])|\\\n|\b(system|getline|ARG[VC]|PROCINFO|ENVIRON|SYMTAB|FUNCTAB)\b`)
+	// behind it. A number can stand directly before a word, as in 1getline.
+	awkReaches = regexp.MustCompile(`@|(?s:print.*[|>])|\\\n|(system|getline|ARG[VC]|PROCINFO|ENVIRON|SYMTAB|FUNCTAB)\b`)
 	// jqReaches does the same for jq and yq.
 	jqReaches = regexp.MustCompile(`(?i)env|import|include|load|eval`)
 	// jqField matches the name env of a field, on the line of what makes it one.

@@ -38,6 +38,7 @@ func (s *Store) SettleSession(
 	ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time,
 ) (settled bool, err error) {
 	if endedAt, err = s.at(ctx, endedAt); err != nil {
+		s.count(OpSweep, &err)
 		return false, err
 	}
 	return s.closeSession(ctx, OpSweep, closing{sessionID: sessionID, report: report, endedAt: endedAt, onlyOpen: true})
