@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strconv"
 	"sync"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,8 +120,15 @@ func (tab *Tab) Show(url string) {
 func (tab *Tab) Until(expression string) {
 	tab.t.Helper()
 	for began := time.Now(); ; time.Sleep(look) {
-		// While a page gives way to the next one, the expression cannot be evaluated.
-		if Eval[bool](tab, "(() => { try { return !!("+expression+") } catch { return false } })()") {
+		// While a page gives way to the next one, the expression cannot be evaluated, or the browser says that it goes.
+		ctx, cancel := context.WithTimeout(tab.context, patience)
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](
+			"(() => { try { return !!("+expression+") } catch { return false } })()", chromedp.EvalAwaitPromise))
+		cancel()
+		if err != nil && !strings.Contains(err.Error(), "navigated or closed") {
+			require.NoError(tab.t, err)
+		}
+		if err == nil && is {
 			return
 		}
 		if time.Since(began) > patience {

@@ -155,7 +155,7 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	require.Contains(t, got.Stdout, "the built-in one, changed by "+dir+"/own.yaml; `claudeops policy explain` says how")
 	copied := written("copy.yaml", strings.ReplaceAll(string(deploy.Policy), "  - {program: mdadm,", "  - {program: raid,"))
 	got = starter(t, clitest.Environment(t, "CLAUDEOPS_POLICY_FILE="+copied), "doctor")
-	require.Contains(t, got.Stdout, copied+", which lacks rules of the built-in one (1, such as never: mdadm with --zero-superblock, --stop or -S): keep only your changes in it")
+	require.Contains(t, got.Stdout, copied+", which lacks rules of the built-in one (1, such as never: mdadm --zero-superblock|--stop|-S): keep only your changes in it")
 
 	blocked := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
