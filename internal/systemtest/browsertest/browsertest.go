@@ -7,8 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"sync"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
