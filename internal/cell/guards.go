@@ -36,6 +36,10 @@ type guards struct {
 	confines func() bool
 }
 
+// ErrAgentUser is the error of a host where the agents' user cannot run the program that guards them.
+var ErrAgentUser = errors.New("agents cannot be guarded: this program asks about their calls, and their user cannot " +
+	"run it")
+
 // newGuards returns guards with a new directory for the sockets. The method close removes this directory. If the
 // agents' user cannot run the executable, newGuards fails.
 func newGuards(options Options) (*guards, error) {
@@ -48,9 +52,8 @@ func newGuards(options Options) (*guards, error) {
 	}
 	if user := options.Driver.User; user != nil {
 		if err := claude.MayRun(user, executable); err != nil {
-			return nil, fmt.Errorf("agents cannot be guarded: this program asks about their calls, and the user %s "+
-				"cannot %w; "+
-				"put it where every user may run it, such as /usr/local/bin", user.Name, err)
+			return nil, fmt.Errorf("%w: the user %s cannot %w; put it where every user may run it, such as "+
+				"/usr/local/bin", ErrAgentUser, user.Name, err)
 		}
 	}
 	sockets, err := newSocketDir(options.Logger)

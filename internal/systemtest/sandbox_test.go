@@ -312,5 +312,6 @@ func TestAgentUserThatCannotRunTheWorker(t *testing.T) {
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
 	_, err = supervisor.New(t.Context(), cfg, supervisor.Environment{Environ: environ, Logger: quiet(), Executable: worker})
-	require.ErrorContains(t, err, "CLAUDEOPS_AGENT_USER=daemon cannot be guarded: the worker's program asks about its calls, and that user cannot run "+worker)
+	require.ErrorContains(t, err, "CLAUDEOPS_AGENT_USER=daemon: agents cannot be guarded: this program asks about their calls, and their user "+
+		"cannot run it: the user daemon cannot run "+worker)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/claudeops/claudeops/internal/agent"
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/cell/claude"
 	"github.com/claudeops/claudeops/internal/cell/guard"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -60,6 +61,9 @@ func openResources(
 	options.Archive, options.ArchiveFailed = r.archive, env.Telemetry.Metrics().ArchiveFailed
 	options.Records, options.CheckLimit = r.records, env.CheckLimit
 	r.agents, err = agent.New(ctx, options)
+	if errors.Is(err, cell.ErrAgentUser) {
+		err = fmt.Errorf("%sAGENT_USER=%s: %w", config.Prefix, cfg.Claude.AgentUser, err)
+	}
 	return r, err
 }
 
