@@ -2,10 +2,10 @@ package systemtest
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -172,19 +172,26 @@ func TestAttacksOnATier(t *testing.T) {
 		decisions, err := s.records().Decisions(t.Context(), chain.ID)
 		require.NoError(t, err)
 		decisions = slices.DeleteFunc(decisions, func(d escalation.CallDecision) bool { return d.Tool != "Bash" })
-		var call string
-		refused := map[string]bool{} // the calls that are denied, or of which an act is
+		refused, inputs := map[string]bool{}, map[string]string{} // the calls that are denied, or of which an act is
 		for _, decision := range decisions {
-			call, _, _ = strings.Cut(decision.Call, "#")
+			call, _, isAct := strings.Cut(decision.Call, "#")
 			refused[call] = refused[call] || !decision.Allowed
+			if !isAct {
+				inputs[call] = decision.Input
+			}
 			require.Equal(t, decision.Allowed, decision.Reason == "", decision.Input)
 		}
 		require.Len(t, refused, len(attacks))
-		require.NotContains(t, slices.Collect(maps.Values(refused)), false)
+		for call, is := range refused {
+			// Where the kernel judges, git looks at the repository, and starts none of the programs that it names.
+			require.True(t, is || looksOfGit.MatchString(inputs[call]), inputs[call])
+		}
 		require.Empty(t, tools.called())
 		require.NoFileExists(t, filepath.Join(work, "here"))
 	})
 }
+
+var looksOfGit = regexp.MustCompile(`"git (log -p|status|show HEAD|blame README.md)"`)
 
 // hostileRepository creates a repository in dir whose configuration makes git run other programs.
 func hostileRepository(t *testing.T, dir string, tools programs) {
