@@ -85,6 +85,9 @@ func (s *session) replaced(args []string) []string {
 	case "eval":
 		return []string{"eval", normalized(strings.Join(withoutDashes(args)[1:], " "))}
 	case "printf":
+		if len(args) == 3 && args[1] == "-v" { // without a format
+			return []string{setStatus, "2"}
+		}
 		if len(args) > 3 && args[1] == "-v" && syntax.ValidName(args[2]) {
 			return []string{"eval", printInto(args[2], args[3:])}
 		}

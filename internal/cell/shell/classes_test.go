@@ -80,9 +80,9 @@ var classes = []struct {
 	name     string
 	harmless func(script string, bash, ours outcome) bool
 }{
-	// The agent reads what is not supported and writes it differently. Until then, fewer commands have run.
+	// The agent reads what is not supported and writes it differently. Until then, fewer commands have run, or with less input.
 	{"refused here, with the reason", func(script string, bash, ours outcome) bool {
-		return refusal.MatchString(ours.errors) && (isPart(ours.calls, bash.calls) || handlesFailure.MatchString(script))
+		return refusal.MatchString(ours.errors) && (isPart(programs(ours), programs(bash)) || handlesFailure.MatchString(script))
 	}},
 	// bash calculates with a text that names itself.
 	{"bash does not end", func(_ string, bash, _ outcome) bool { return bash.stuck }},
