@@ -69,7 +69,8 @@ demo: ## Watch a simulated incident climb all three tiers; DEMO=--keep leaves ev
 	@$(GO) build $(BUILD) -o $(BIN)/claudeops ./starter
 	@$(BIN)/claudeops demo $(DEMO)
 
-# The link `starter` is the program's former name, for one release. DESTDIR is for packages. The parts for systemd are left out where it is missing. It builds nothing, because root may lack Go.
+# The link `starter` is the program's former name, for one release. DESTDIR is for packages. The parts for systemd are left
+# out where it is missing. It builds nothing, because root may lack Go.
 .PHONY: install
 install: ## Install what make build built: programs, completions, and for systemd the users and the units (as root)
 	@test -x $(BIN)/claudeops && test -x $(BIN)/worker || { echo 'install: run make build first, as yourself' >&2; exit 1; }

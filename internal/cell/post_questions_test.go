@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -55,7 +56,8 @@ func TestUnfinishedQuestionsAreBounded(t *testing.T) {
 	for _, connection := range connections {
 		require.NoError(t, connection.Close())
 	}
-	content, err := json.Marshal(map[string]string{"file_path": "/etc/x", "content": string(beginning)})
+	large := strings.Repeat("x", 1<<20) // it arrives within largeLimit on any machine
+	content, err := json.Marshal(map[string]string{"file_path": "/etc/x", "content": large})
 	require.NoError(t, err)
 	answer := ask(t, post, door.Question{Hook: json.RawMessage(
 		`{"hook_event_name":"PreToolUse","tool_name":"Write","tool_use_id":"large","tool_input":` + string(content) + `}`)})
