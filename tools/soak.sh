@@ -43,12 +43,18 @@ if [ -z "$with" ]; then
 	echo "soak.sh: no package declares all of: $*" >&2
 	exit 1
 fi
-# A year uses one processor, and counts the goroutines of its process. So two processes share the years.
-years() { # PATTERN PART
-	"${GO:-go}" test -count=1 -v -tags "$tags" -timeout 170m -run "$1" ./internal/systemtest/year >"$report.$2" 2>&1
+# A year uses one processor, and leaves a gigabyte: the SDK's environment keeps the runs that have continued as new. So two
+# lanes share the years, and each year has a process of its own.
+lane() { # REPORT TEST...
+	lane=$1
+	shift
+	for year; do
+		"${GO:-go}" test -count=1 -v -tags "$tags" -timeout 60m -run "$year" ./internal/systemtest/year >>"$lane" 2>&1 || return 1
+	done
 }
-years '^TestSoakYears$/^seed_(100|10[2468]|110)$|^TestSoakHectic$' a &
-years '^TestSoakYears$/^seed_(10[13579]|111)$|^TestSoak(Settings|Mutants)$' b || failed=1
+seed='^TestSoakYears$/^seed_'
+lane "$report.a" ${seed}100 ${seed}102 ${seed}104 ${seed}106 ${seed}108 ${seed}110 '^TestSoakHectic$' &
+lane "$report.b" '^TestSoak(Settings|Mutants)$' ${seed}101 ${seed}103 ${seed}105 ${seed}107 ${seed}109 ${seed}111 || failed=1
 wait $! || failed=1
 cat "$report.a" "$report.b" >>"$report"
 rm "$report.a" "$report.b"
