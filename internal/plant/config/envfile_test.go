@@ -35,6 +35,24 @@ func TestSettingsFromTheFile(t *testing.T) {
 		Environ([]string{"CLAUDEOPS_ENV_FILE=" + path}))
 }
 
+// TestEmptyIsUnset sets variables to nothing over a file of settings, as Compose does with ${NAME:-}. The file's values
+// hold: a variable without a value loosens no limit.
+func TestEmptyIsUnset(t *testing.T) {
+	t.Parallel()
+	path := settingsFile(t, 0o600, "CLAUDEOPS_MAX_TIER=1\nANTHROPIC_API_KEY=sk\n")
+	for _, empty := range [][]string{
+		{"CLAUDEOPS_MAX_TIER="}, {"CLAUDEOPS_MAX_TIER= "}, {"CLAUDEOPS_MAX_TIER=3", "CLAUDEOPS_MAX_TIER="}, {"ANTHROPIC_API_KEY="},
+	} {
+		environ := append([]string{"CLAUDEOPS_ENV_FILE=" + path, "CLAUDEOPS_DAY_BUDGET_USD="}, empty...)
+		cfg := load(t, environ...)
+		require.EqualValues(t, 1, cfg.Chain.MaxTier, "%q", empty)
+		require.InDelta(t, 25, cfg.Limits.DayBudgetUSD, 0, "the default")
+		require.ElementsMatch(t, []string{
+			"CLAUDEOPS_ENV_FILE=" + path, "CLAUDEOPS_DAY_BUDGET_USD=", "CLAUDEOPS_MAX_TIER=1", "ANTHROPIC_API_KEY=sk",
+		}, Environ(environ))
+	}
+}
+
 func TestMistakesInTheFile(t *testing.T) {
 	t.Parallel()
 	for content, want := range map[string]string{

@@ -152,7 +152,7 @@ const documentHead = `# Configuration
 <!-- Written by the tests of internal/plant/config (go test ./internal/plant/config -update). Do not edit. -->
 
 Configure Claude Ops with environment variables, or in a file of settings (` + "`CLAUDEOPS_ENV_FILE`" + `). Each program reads them once, when it
-starts; a running chain keeps its values. An empty variable counts as unset, also over a value in the file. ` + "`none`" + ` is the empty list.
+starts; a running chain keeps its values. An empty variable counts as unset: the value in the file holds. ` + "`none`" + ` is the empty list.
 Numbers are at most 1000000000, durations 87600h (ten years). An unknown ` + "`CLAUDEOPS_`" + ` variable is an error. ` + "`claudeops config`" + ` prints every
 setting with its value.
 

@@ -283,15 +283,3 @@ func TestExtremes(t *testing.T) {
 		}
 	}
 }
-
-// TestEmptyIsTheDefault sets variables to nothing over a file of settings, as Compose does with ${NAME:-}.
-func TestEmptyIsTheDefault(t *testing.T) {
-	t.Parallel()
-	path := settingsFile(t, 0o600, "CLAUDEOPS_DAY_BUDGET_USD=1\nCLAUDEOPS_GATE_APPROVERS=anna\nCLAUDEOPS_GATE_TIMEOUT=5h\n")
-	for _, blank := range []string{"", "  "} {
-		cfg := load(t, "CLAUDEOPS_ENV_FILE="+path, "CLAUDEOPS_DAY_BUDGET_USD="+blank, "CLAUDEOPS_GATE_APPROVERS="+blank)
-		require.InDelta(t, 25, cfg.Limits.DayBudgetUSD, 0)
-		require.Empty(t, cfg.Gate.Approvers)
-		require.Equal(t, 5*time.Hour, cfg.Gate.Timeout)
-	}
-}

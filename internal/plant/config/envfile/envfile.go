@@ -1,5 +1,6 @@
 // Package envfile reads the file of settings, claudeops.env. It has the format of systemd's EnvironmentFile and of
-// Compose's env_file: a variable a line, as NAME=value. The environment wins over the file.
+// Compose's env_file: a variable a line, as NAME=value. A variable that has a value in the environment wins over the
+// file.
 package envfile
 
 import (
@@ -172,13 +173,16 @@ func parse(path, content string) (File, error) {
 	return file, nil
 }
 
-// Merge returns environ with the variables of the file that environ lacks.
+// Merge returns environ with the variables of the file that environ lacks. A variable without a value counts as
+// missing, so that it does not hide a limit of the file.
 func (f File) Merge(environ []string) []string {
 	merged := slices.Clone(environ)
 	for _, entry := range f.Variables {
-		if !isSet(environ, entry.Name) {
-			merged = append(merged, entry.Name+"="+entry.Value)
+		if strings.TrimSpace(lookUp(environ, entry.Name)) != "" {
+			continue
 		}
+		merged = slices.DeleteFunc(merged, func(set string) bool { return strings.HasPrefix(set, entry.Name+"=") })
+		merged = append(merged, entry.Name+"="+entry.Value)
 	}
 	return merged
 }
@@ -191,10 +195,6 @@ func (f File) Line(name, value string) int {
 		}
 	}
 	return 0
-}
-
-func isSet(environ []string, name string) bool {
-	return slices.ContainsFunc(environ, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 }
 
 func lookUp(environ []string, name string) (value string) {
