@@ -3,7 +3,6 @@ package config
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -249,16 +248,20 @@ func TestMakeDirsWithoutWorktrees(t *testing.T) {
 	require.ErrorContains(t, err, `CLAUDEOPS_WORKTREES is "on"; it must be auto or off`)
 }
 
-func TestMakeDirsNamesEachDirectoryThatCannotBeUsed(t *testing.T) {
+// TestMakeDirsNamesEachSettingOnce checks that a directory that cannot be used is one line, with all that lies in it.
+func TestMakeDirsNamesEachSettingOnce(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	state := "directory " + file + "/state cannot be used: mkdir " + file + ": not a directory; make it writable, or set CLAUDEOPS_STATE_DIR to another"
 	err := load(t, "CLAUDEOPS_STATE_DIR="+filepath.Join(file, "state")).MakeDirs()
-	require.ErrorContains(t, err, "directory "+file+"/state cannot be used")
-	require.ErrorContains(t, err, "set CLAUDEOPS_STATE_DIR to another")
-	require.ErrorContains(t, err, "directory "+file+"/state-transcripts cannot be used")
+	require.EqualError(t, err, state)
+	err = load(t, "CLAUDEOPS_STATE_DIR="+filepath.Join(file, "state"), "CLAUDEOPS_TRANSCRIPTS=file://"+file+"/archive").MakeDirs()
+	require.EqualError(t, err, state+"\ndirectory "+file+"/archive cannot be used: mkdir "+file+": not a directory; make it writable, or set CLAUDEOPS_TRANSCRIPTS to another")
+	beside := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(beside, "state-transcripts"), nil, 0o600))
+	err = load(t, "CLAUDEOPS_STATE_DIR="+filepath.Join(beside, "state")).MakeDirs()
 	require.ErrorContains(t, err, "set CLAUDEOPS_TRANSCRIPTS to another")
-	require.Len(t, strings.Split(err.Error(), "\n"), 5)
 }
 
 func TestTranscripts(t *testing.T) {

@@ -77,7 +77,7 @@ func (c Config) ConversationsDir() string { return filepath.Join(c.State.Dir, "c
 func (c Config) WorktreesDir() string { return filepath.Join(c.AgentsDir(), "worktrees") }
 
 // MakeDirs creates Claude Ops' own directories and checks that they are writable. Other users cannot list a new
-// directory. The error joins one sentence for each unusable directory.
+// directory. The error joins one sentence for each setting whose directories are unusable.
 func (c Config) MakeDirs() error {
 	dirs := []ownDir{{c.State.Dir, "STATE_DIR", nil}}
 	if c.Claude.Account != nil {
@@ -96,8 +96,12 @@ func (c Config) MakeDirs() error {
 		dirs = append(dirs, ownDir{archive, "TRANSCRIPTS", nil})
 	}
 	var failures []error
+	said := map[string]bool{}
 	for _, dir := range dirs {
-		if err := dir.make(); err != nil {
+		if err := dir.make(); err != nil && !said[dir.setting] {
+			said[dir.setting] = true
+			// By default the archive lies beside the state directory, and fails with it.
+			said["TRANSCRIPTS"] = said["TRANSCRIPTS"] || !c.given[Prefix+"TRANSCRIPTS"]
 			failures = append(failures, fmt.Errorf(
 				"directory %s cannot be used: %w; make it writable, or set %s%s to another", dir.path, err, Prefix,
 				dir.setting))
