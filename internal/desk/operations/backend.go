@@ -2,10 +2,8 @@ package operations
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -78,8 +76,8 @@ func (o *Operations) Connect(ctx context.Context) (Connection, config.Config, er
 	return o.backend.connect(ctx)
 }
 
-// OpenRecords returns the records that this host uses, and the settings. If the database file is missing, OpenRecords
-// does not create one. Close closes the records.
+// OpenRecords returns the records that this host uses, and the settings. It neither creates nor migrates
+// them. Close closes the records.
 func (o *Operations) OpenRecords(ctx context.Context) (*store.Store, config.Config, error) {
 	return o.backend.openRecords(ctx)
 }
@@ -212,12 +210,7 @@ func (b *backend) openRecords(ctx context.Context) (*store.Store, config.Config,
 	if b.records != nil {
 		return b.records, cfg, nil
 	}
-	file := cfg.State.DatabaseFile()
-	if _, err := os.Stat(file); file != "" && errors.Is(err, os.ErrNotExist) {
-		return nil, cfg, fmt.Errorf("there are no records: %s does not exist; run this where the worker keeps them, "+
-			"with the same %sSTATE_DIR and %sDATABASE_URL", file, config.Prefix, config.Prefix)
-	}
-	opened, err := supervisor.OpenStore(ctx, cfg)
+	opened, err := supervisor.OpenExisting(ctx, cfg.State)
 	if err == nil {
 		b.records = opened
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 
 	"github.com/claudeops/claudeops/internal/agent"
@@ -101,18 +103,41 @@ func (r resources) close() error {
 	return errors.Join(errs...)
 }
 
-// OpenStore opens the configured database of records.
+// OpenStore opens the configured database of records, and migrates it.
 func OpenStore(ctx context.Context, cfg config.Config) (*store.Store, error) {
 	return OpenRecords(ctx, cfg.State)
 }
 
-// OpenRecords opens the database of records that state names.
+// OpenRecords opens the database of records that state names, and migrates it.
 func OpenRecords(ctx context.Context, state config.State) (*store.Store, error) {
 	if file := state.DatabaseFile(); file != "" {
 		return store.Open(ctx, file)
 	}
 	return store.OpenPostgres(ctx, state.DatabaseURL, state.DatabaseConnections)
 }
+
+// OpenExisting opens the database of records that state names, as a worker has made it. It neither creates nor migrates
+// it: if there is no file, the error is fs.ErrNotExist, and without tables of this release store.ErrUnmigrated.
+func OpenExisting(ctx context.Context, state config.State) (*store.Store, error) {
+	file := state.DatabaseFile()
+	if file == "" {
+		return store.OpenExistingPostgres(ctx, state.DatabaseURL, state.DatabaseConnections)
+	}
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return nil, &missingRecordsError{file}
+	}
+	return store.OpenExisting(ctx, file)
+}
+
+// missingRecordsError is the error of a database file that does not exist.
+type missingRecordsError struct{ file string }
+
+func (e *missingRecordsError) Error() string {
+	return fmt.Sprintf("there are no records: %s does not exist; run this where the worker keeps them, with the same "+
+		"%sSTATE_DIR and %sDATABASE_URL", e.file, config.Prefix, config.Prefix)
+}
+
+func (e *missingRecordsError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // InspectStore describes the database of records that state names, and changes nothing.
 func InspectStore(ctx context.Context, state config.State) (store.Status, error) {

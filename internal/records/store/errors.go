@@ -9,6 +9,8 @@ var (
 	ErrInvalid = errors.New("invalid record")
 	// ErrConflict means that a record contradicts an existing record.
 	ErrConflict = errors.New("conflicting record")
+	// ErrUnmigrated means that the tables of the database are missing, or those of an earlier release.
+	ErrUnmigrated = errors.New("it has no tables of this release: start a worker, or run `claudeops db migrate`")
 	// ErrForeign means that the records belong to another Temporal namespace.
 	ErrForeign = errors.New("the records belong to another Temporal namespace")
 )

@@ -59,6 +59,22 @@ func upToDate(ctx context.Context, provider *goose.Provider) (bool, error) {
 	return current == known, nil
 }
 
+// checkMigrated returns ErrUnmigrated unless the database has the tables of this release. The argument ours reports
+// whether there is a versionTable.
+func checkMigrated(ctx context.Context, db *sql.DB, d dialect, ours bool) error {
+	if !ours {
+		return ErrUnmigrated
+	}
+	provider, err := migrator(db, d)
+	if err != nil {
+		return err
+	}
+	if current, err := upToDate(ctx, provider); current || err != nil {
+		return err
+	}
+	return ErrUnmigrated
+}
+
 // migrate applies the missing migrations. Each migration and its version number are written in one transaction, so a
 // crash cannot leave a migration half applied. The caller must keep other processes from migrating.
 func migrate(ctx context.Context, provider *goose.Provider) error {

@@ -21,6 +21,8 @@ type oldDatabase struct {
 	db *sql.DB
 	// open opens the database with this release, which migrates it.
 	open func() *Store
+	// read opens the database for a reader.
+	read func() (*Store, error)
 }
 
 // oldDatabases returns an empty database of each kind with an earlier version of the schema.
@@ -31,8 +33,14 @@ func oldDatabases(t *testing.T, version int64) map[string]oldDatabase {
 	config, err := postgresConfig(url)
 	require.NoError(t, err)
 	old := map[string]oldDatabase{
-		"SQLite":     {t, sql.OpenDB(sqliteConnector{sqliteDSN(file)}), func() *Store { return single(t, file) }},
-		"PostgreSQL": {t, sql.OpenDB(connector{config, answerTimeout}), func() *Store { return openPostgres(t, url) }},
+		"SQLite": {
+			t, sql.OpenDB(sqliteConnector{sqliteDSN(file)}), func() *Store { return single(t, file) },
+			func() (*Store, error) { return OpenExisting(t.Context(), file) },
+		},
+		"PostgreSQL": {
+			t, sql.OpenDB(connector{config, answerTimeout}), func() *Store { return openPostgres(t, url) },
+			func() (*Store, error) { return OpenExistingPostgres(t.Context(), url, 2) },
+		},
 	}
 	for name, dialect := range map[string]dialect{"SQLite": sqliteDialect, "PostgreSQL": postgresDialect} {
 		provider, err := migrator(old[name].db, dialect)
@@ -88,6 +96,26 @@ func (o oldDatabase) insert(table string, given map[string]any) {
 	}
 	_, err := o.db.ExecContext(o.t.Context(), fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", table, strings.Join(names, ", "), strings.Join(values, ", ")))
 	require.NoError(o.t, err)
+}
+
+// TestReadersMigrateNothing opens databases of an earlier release, which only workers migrate.
+func TestReadersMigrateNothing(t *testing.T) {
+	t.Parallel()
+	for name, old := range oldDatabases(t, 4) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.NoError(t, old.db.Close())
+			_, err := old.read()
+			require.ErrorIs(t, err, ErrUnmigrated)
+			require.True(t, IsTransient(err))
+			_, err = old.read()
+			require.ErrorIs(t, err, ErrUnmigrated, "the first one has migrated nothing")
+			old.open()
+			migrated, err := old.read()
+			require.NoError(t, err)
+			require.NoError(t, migrated.Close())
+		})
+	}
 }
 
 // TestNamespacesBecomeOne migrates databases that workers of two namespaces have shared, and in which they had chains,

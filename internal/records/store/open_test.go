@@ -72,6 +72,20 @@ func TestOpenWhileAnotherProcessWrites(t *testing.T) {
 	require.NoError(t, records.Close())
 }
 
+// TestOpenExistingCreatesNothing opens a missing file, and one without tables.
+func TestOpenExistingCreatesNothing(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ops.db")
+	_, err := store.OpenExisting(bounded(t), path)
+	require.Error(t, err)
+	require.NoFileExists(t, path)
+	_, err = store.OpenExisting(bounded(t), fileOf("")(t, filepath.Dir(path)))
+	require.ErrorIs(t, err, store.ErrUnmigrated)
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Empty(t, content)
+}
+
 func TestOpenAtOnce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state", "ops.db")

@@ -54,6 +54,18 @@ const (
 // a database with an encoding other than UTF-8, and a server that does not write commits to disk. The errors contain no
 // password.
 func OpenPostgres(ctx context.Context, rawURL string, maxConns int) (*Store, error) {
+	return connectPostgres(ctx, rawURL, maxConns, preparePostgres)
+}
+
+// OpenExistingPostgres opens the PostgreSQL database at rawURL like OpenPostgres, but does not migrate it. If its tables
+// are missing or those of an earlier release, and the user can create them, the error is ErrUnmigrated.
+func OpenExistingPostgres(ctx context.Context, rawURL string, maxConns int) (*Store, error) {
+	return connectPostgres(ctx, rawURL, maxConns, checkPostgres)
+}
+
+func connectPostgres(
+	ctx context.Context, rawURL string, maxConns int, prepare func(context.Context, *sql.DB, pq.Config) error,
+) (*Store, error) {
 	config, err := postgresConfig(rawURL)
 	if err != nil {
 		return nil, err
@@ -63,7 +75,7 @@ func OpenPostgres(ctx context.Context, rawURL string, maxConns int) (*Store, err
 	db.SetMaxIdleConns(maxConns)
 	db.SetConnMaxIdleTime(maxIdleTime)
 	db.SetConnMaxLifetime(maxLifetime)
-	if err := preparePostgres(ctx, db, config); err != nil {
+	if err := prepare(ctx, db, config); err != nil {
 		return nil, placeOf(config).explain("open", errors.Join(explainPostgres(err), db.Close()))
 	}
 	return &Store{db: db, dialect: postgresDialect, place: placeOf(config), writing: make(chan struct{}, 1)}, nil
@@ -122,6 +134,27 @@ func preparePostgres(ctx context.Context, db *sql.DB, config pq.Config) error {
 		}
 	}
 	return migratePostgres(ctx, config)
+}
+
+// checkPostgres checks that the database is usable, belongs to this program, and has the tables of this release.
+func checkPostgres(ctx context.Context, db *sql.DB, _ pq.Config) error {
+	if err := checkServer(ctx, db); err != nil {
+		return err
+	}
+	ours, err := refuseForeign(ctx, db, postgresDialect)
+	if err == nil {
+		err = checkMigrated(ctx, db, postgresDialect, ours)
+	}
+	if !errors.Is(err, ErrUnmigrated) {
+		return err
+	}
+	var may bool
+	const query = "SELECT has_schema_privilege(current_schema(), 'CREATE')"
+	if asked := db.QueryRowContext(ctx, query).Scan(&may); asked == nil && !may {
+		return errors.New("it has no tables of this release, and its user must not create them: run `claudeops db " +
+			"migrate` with the URL of the owner")
+	}
+	return err
 }
 
 const serverQuery = `

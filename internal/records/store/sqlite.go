@@ -50,13 +50,22 @@ func openLocked(ctx context.Context, path string) (*sql.DB, error) {
 		return nil, fmt.Errorf("create the database %s: %w: make its directory writable or choose another place", path,
 			err)
 	}
-	db := sql.OpenDB(sqliteConnector{sqliteDSN(path)})
-	db.SetMaxOpenConns(maxConns)
-	db.SetMaxIdleConns(maxConns) // they keep their statements
+	db := connectSQLite(path, "")
 	if err := prepareSQLite(ctx, db); err != nil {
 		return nil, place(path).explain("open", errors.Join(explainSQLite(err), db.Close()))
 	}
 	return db, nil
+}
+
+// existingOnly is a parameter with which SQLite creates no file.
+const existingOnly = "&mode=rw"
+
+// connectSQLite returns the connections to the file at path.
+func connectSQLite(path, parameters string) *sql.DB {
+	db := sql.OpenDB(sqliteConnector{sqliteDSN(path) + parameters})
+	db.SetMaxOpenConns(maxConns)
+	db.SetMaxIdleConns(maxConns) // they keep their statements
+	return db
 }
 
 // createFile creates an empty file with mode 0600. SQLite creates its other files with the same mode. If the file
@@ -108,6 +117,18 @@ func prepareSQLite(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("switch to a write-ahead log: %w", err)
 	}
 	return migrate(ctx, provider)
+}
+
+// checkSQLite checks that the database is usable, belongs to this program, and has the tables of this release.
+func checkSQLite(ctx context.Context, db *sql.DB) error {
+	ours, err := refuseForeign(ctx, db, sqliteDialect)
+	if err == nil {
+		err = probeWrite(ctx, db)
+	}
+	if err == nil {
+		err = checkMigrated(ctx, db, sqliteDialect, ours)
+	}
+	return err
 }
 
 // probeWrite checks that the database is writable. It creates a table and rolls back. SQLite opens a read-only file

@@ -5,7 +5,9 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -22,7 +24,7 @@ type Store struct {
 	writing chan struct{}
 }
 
-// Open opens the SQLite database in the file at path, and migrates its schema.
+// Open opens the SQLite database in the file at path, and migrates its schema. Workers and `claudeops db` call it.
 //
 // Open creates a missing file with mode 0600, and a missing directory with mode 0700. An existing file or directory
 // keeps its mode. Open refuses a file that is not a database of this program, and a file that a newer release has
@@ -32,7 +34,25 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db: db, dialect: sqliteDialect, place: place(path), writing: make(chan struct{}, 1)}, nil
+	return newSQLite(db, path), nil
+}
+
+// OpenExisting opens the SQLite database in the file at path, and neither creates nor migrates it. If its tables are
+// missing or those of an earlier release, the error is ErrUnmigrated.
+func OpenExisting(ctx context.Context, path string) (*Store, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("find the database %s: %w", path, err)
+	}
+	db := connectSQLite(absolute, existingOnly)
+	if err := checkSQLite(ctx, db); err != nil {
+		return nil, place(path).explain("open", errors.Join(explainSQLite(err), db.Close()))
+	}
+	return newSQLite(db, path), nil
+}
+
+func newSQLite(db *sql.DB, path string) *Store {
+	return &Store{db: db, dialect: sqliteDialect, place: place(path), writing: make(chan struct{}, 1)}
 }
 
 // Close closes the database. Methods that are called later fail.

@@ -185,7 +185,7 @@ func (a *app) demoChain(
 	if result.Chain, err = follower.Follow(ctx, daily.NewPrinter(a.Console)); err != nil {
 		return result, err
 	}
-	records, err := supervisor.OpenStore(ctx, cfg)
+	records, err := supervisor.OpenExisting(ctx, cfg.State)
 	if err != nil {
 		return result, err
 	}

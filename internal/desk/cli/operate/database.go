@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
@@ -92,12 +91,7 @@ func (a *app) release(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if file := cfg.State.DatabaseFile(); file != "" { // opening it would create it
-		if _, err := os.Stat(file); err != nil {
-			return fmt.Errorf("there is no database: %w", err)
-		}
-	}
-	opened, err := supervisor.OpenStore(ctx, cfg)
+	opened, err := supervisor.OpenExisting(ctx, cfg.State)
 	if err != nil {
 		return err
 	}
@@ -146,9 +140,9 @@ func (a *app) copyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "copy",
 		Short: "Copy all records to an empty database",
-		Long: "Copy copies all records, with their numbers, to a database without records, and migrates both to this " +
-			"release. It\nreads the copy back and compares it with the source. If it fails, the target stays empty, " +
-			"and you can run copy again.\n\nStop all workers first, and wait two minutes. The target would lack " +
+		Long: "Copy copies all records, with their numbers, to a database without records, and makes its tables. The " +
+			"source must\nhave those of this release (`claudeops db migrate`). Copy reads the copy back and compares " +
+			"it with the source. If it\nfails, the target stays empty, and you can run copy again.\n\nStop all workers first, and wait two minutes. The target would lack " +
 			"records that workers write after the copy.\n\nWithout --from the source is the database file in " +
 			"CLAUDEOPS_STATE_DIR, and without --to the target is\nCLAUDEOPS_DATABASE_URL. So you need not write a " +
 			"password on the command line, where all users of the machine can see it.",
@@ -171,12 +165,7 @@ func (a *app) copyRecords(ctx context.Context, from, to string) (err error) {
 	if err != nil {
 		return program.Misuse(err)
 	}
-	if file := source.DatabaseFile(); file != "" {
-		if _, err := os.Stat(file); err != nil {
-			return fmt.Errorf("there are no records to copy: %w", err)
-		}
-	}
-	records, err := supervisor.OpenRecords(ctx, source)
+	records, err := supervisor.OpenExisting(ctx, source)
 	if err != nil {
 		return err
 	}

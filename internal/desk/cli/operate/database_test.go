@@ -23,6 +23,38 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/postgrestest"
 )
 
+// everything runs the daily commands and those of setup.
+var everything = clitest.Of(func(c *console.Console) []*cobra.Command {
+	return append(daily.Commands(c), setup.Commands(c, setup.Steps{})...)
+}).Run
+
+// TestReadersMigrateNothing runs commands on a database without tables, which only workers and `db migrate` make.
+func TestReadersMigrateNothing(t *testing.T) {
+	t.Parallel()
+	environ := clitest.Environment(t)
+	cfg, err := config.Load(environ)
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(filepath.Dir(cfg.State.DatabaseFile()), 0o700))
+	require.NoError(t, os.WriteFile(cfg.State.DatabaseFile(), nil, 0o600))
+	for _, args := range [][]string{
+		{"costs"}, {"incidents"}, {"memory"}, {"chain", "1"}, {"db", "release"}, {"db", "copy", "--to", "sqlite:///" + t.TempDir() + "/x.db"},
+	} {
+		run := everything
+		if args[0] == "db" {
+			run = starter
+		}
+		got := run(t, environ, args...)
+		require.Equal(t, program.ExitFailure, got.Code, "%q", args)
+		require.Contains(t, got.Stderr, "it has no tables of this release: start a worker, or run `claudeops db migrate`", "%q", args)
+	}
+	require.Regexp(t, "! database +it has no tables of this release: the next worker makes them", everything(t, environ, "doctor").Stdout)
+	left, err := os.Stat(cfg.State.DatabaseFile())
+	require.NoError(t, err)
+	require.Zero(t, left.Size())
+	require.Equal(t, program.ExitOK, starter(t, environ, "db", "migrate").Code)
+	require.Equal(t, program.ExitOK, everything(t, environ, "incidents").Code)
+}
+
 // TestDatabaseMoves copies the records of an installation from SQLite to PostgreSQL, and uses the copy.
 func TestDatabaseMoves(t *testing.T) {
 	t.Parallel()
@@ -67,9 +99,6 @@ func TestDatabaseMoves(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(status.Stdout), &got))
 	require.Equal(t, store.TableRows{Table: "sessions", Rows: 2}, got.Tables[0])
 	require.Contains(t, got.Server, "PostgreSQL")
-	everything := clitest.Of(func(c *console.Console) []*cobra.Command {
-		return append(daily.Commands(c), setup.Commands(c, setup.Steps{})...)
-	}).Run
 	shown := everything(t, moved, "chain", "2")
 	require.Equal(t, program.ExitOK, shown.Code, shown.Stderr)
 	require.Contains(t, shown.Stdout, "nightly")
@@ -83,7 +112,7 @@ func TestDatabaseRelease(t *testing.T) {
 	environ := clitest.Environment(t)
 	missing := starter(t, environ, "db", "release")
 	require.Equal(t, program.ExitFailure, missing.Code)
-	require.Contains(t, missing.Stderr, "there is no database")
+	require.Contains(t, missing.Stderr, "there are no records")
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(filepath.Dir(cfg.State.DatabaseFile()), 0o700))

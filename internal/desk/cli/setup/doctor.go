@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -130,8 +131,13 @@ func checkPolicy(settings config.Guard) finding {
 
 func checkDatabase(ctx context.Context, cfg config.Config) finding {
 	const check = "database"
-	records, err := supervisor.OpenStore(ctx, cfg)
-	if err != nil {
+	records, err := supervisor.OpenExisting(ctx, cfg.State)
+	switch {
+	case errors.Is(err, store.ErrUnmigrated):
+		return noted(check, "it has no tables of this release: the next worker makes them")
+	case errors.Is(err, fs.ErrNotExist):
+		return passed(check, "none yet; the first worker makes "+cfg.State.DatabaseFile())
+	case err != nil:
 		return failed(check, err)
 	}
 	if err := errors.Join(records.CheckWritable(ctx), records.Close()); err != nil {
@@ -362,7 +368,7 @@ func (a *app) checkTemporal(ctx context.Context, cfg config.Config) []finding {
 // checkOwner reports whether a worker of the namespace can take the records.
 func checkOwner(ctx context.Context, cfg config.Config, namespace store.Namespace) finding {
 	const check = "namespace"
-	if records, err := supervisor.OpenStore(ctx, cfg); err == nil { // otherwise checkDatabase says why
+	if records, err := supervisor.OpenExisting(ctx, cfg.State); err == nil { // otherwise checkDatabase says why
 		if err := errors.Join(records.CheckNamespace(ctx, namespace), records.Close()); err != nil {
 			return failed(check, err)
 		}

@@ -123,7 +123,7 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	got := starter(t, clitest.Environment(t), "doctor")
 	require.Equal(t, program.ExitFailure, got.Code)
 	require.Contains(t, got.Stdout, "✓ state directory")
-	require.Regexp(t, "✓ database +open, schema up to date, takes writes", got.Stdout)
+	require.Regexp(t, "✓ database +none yet; the first worker makes /.*/claudeops.db", got.Stdout)
 	require.Regexp(t, "✓ prices +those of the models are known", got.Stdout)
 	require.Contains(t, got.Stdout, "✓ containment")
 	require.Regexp(t, "✗ claude .*install the Claude Code CLI, or set CLAUDEOPS_CLAUDE to its path", got.Stdout)

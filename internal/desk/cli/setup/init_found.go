@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,14 +88,9 @@ const recordsFor = 30 * 24 * time.Hour
 func (s *setting) lookCost(ctx context.Context) proposal.Look {
 	tier := s.now.cfg.Tiers.Tier1
 	estimate := proposal.EstimatedLook(tier.Model, tier.BudgetUSD)
-	if file := s.now.cfg.State.DatabaseFile(); file != "" {
-		if _, err := os.Stat(file); err != nil {
-			return estimate // opening it would create it
-		}
-	}
-	records, err := supervisor.OpenStore(ctx, s.now.cfg)
+	records, err := supervisor.OpenExisting(ctx, s.now.cfg.State)
 	if err != nil {
-		return estimate // doctor says what is wrong with the database
+		return estimate // there are no looks yet, or doctor says what is wrong with the database
 	}
 	defer func() { _ = records.Close() }()
 	looks, usd, err := records.HealthyLooks(ctx, time.Now().Add(-recordsFor))

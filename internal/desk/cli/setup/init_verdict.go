@@ -21,7 +21,7 @@ func (e *ending) dryRun(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return failure
 	}
-	records, err := supervisor.OpenStore(ctx, e.cfg)
+	records, err := supervisor.OpenExisting(ctx, e.cfg.State)
 	if err != nil {
 		return errors.Join(failure, err)
 	}
