@@ -91,7 +91,7 @@ func TestBackupOfOneMachine(t *testing.T) {
 	require.Contains(t, strings.Join(last.ToolResults(), "\n"), "seen before the backup")
 	complete := starter(t, restored, "db", "recover")
 	require.Equal(t, program.ExitOK, complete.Code, complete.Stderr)
-	require.Equal(t, "Chains asked: 1.\nThe records lack none of their sessions.\n", complete.Stdout)
+	require.Contains(t, complete.Stdout, "Chains and conversations asked: 1.\nThe records lack none of their sessions.\n")
 	second.interrupt(t)
 
 	// Now only Temporal's database is as old as the backup. The chain repeats its last session, under the same record.
@@ -117,16 +117,19 @@ func TestBackupOfOneMachine(t *testing.T) {
 	require.Contains(t, rows, store.TableRows{Table: "replaced_reports", Rows: 1}, "both costs count")
 }
 
-// TestRecover loses all records of a chain that has ended, and of one that waits at a gate. `db recover` records them
-// again.
+// TestRecover loses all records of a chain that has ended, of one that waits at a gate, and of a conversation. `db
+// recover` records their sessions and costs again, and says what is lost.
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	environ := startInstallation(t, claudesim.Play(
 		claudesim.On(claudesim.Match{Prompt: "be unwell"}, claudesim.Conclude(escalation.Verdict{
 			Status: escalation.VerdictNeedsHuman, Summary: "a disk is dying", Services: []string{"nas"},
 		})),
+		answering("hello", escalation.TalkReply{Reply: "Hello."}),
 		claudesim.Always(claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))),
 		"CLAUDEOPS_GATE_TIMEOUT=72h")
+	said := starter(t, environ, "talk", "--message", "hello")
+	require.Equal(t, program.ExitOK, said.Code, said.Stderr)
 	ended := starter(t, environ, "run", "--id", "ended", "--wait")
 	require.Equal(t, program.ExitOK, ended.Code, ended.Stderr)
 	parked := starter(t, environ, "run", "--id", "parked", "--prompt", "be unwell")
@@ -139,15 +142,19 @@ func TestRecover(t *testing.T) {
 	}, clitest.Timeout, clitest.Look)
 
 	lost := slices.Concat(environ, []string{"CLAUDEOPS_DATABASE_URL=sqlite://" + filepath.Join(t.TempDir(), "records.db")})
+	require.Equal(t, program.ExitOK, starter(t, lost, "db", "migrate").Code)
 	require.Equal(t, program.ExitUsage, starter(t, lost, "db", "recover", "--since", "0s").Code)
 	for _, want := range []string{
-		`^Chains asked: 2\.\nSessions that the records lacked, and have again: 2 \(chains: 2, cost: \$0\.\d+\)\.\n$`,
-		`^Chains asked: 2\.\nThe records lack none of their sessions\.\n$`,
+		`Sessions that the records lacked, and have again: 3 \(chains and conversations: 3, cost: \$0\.\d+\)\.\n`,
+		`The records lack none of their sessions\.\n`,
 	} {
 		got := starter(t, lost, "db", "recover")
 		require.Equal(t, program.ExitOK, got.Code, got.Stderr)
-		require.Regexp(t, want, got.Stdout)
+		require.Regexp(t, `^Chains and conversations asked: 3\.\n`+want+"What else .* is lost", got.Stdout)
 	}
+	costs := starter(t, lost, "costs")
+	require.Equal(t, program.ExitOK, costs.Code, costs.Stderr)
+	require.Equal(t, starter(t, environ, "costs").Stdout, costs.Stdout, "conversations cost what they did")
 	shown := starter(t, lost, "incidents", "--output", "json")
 	require.Equal(t, program.ExitOK, shown.Code, shown.Stderr)
 	require.Contains(t, shown.Stdout, `"status": "waiting"`)

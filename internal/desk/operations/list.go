@@ -244,9 +244,11 @@ func typesIn(types []string) string {
 	return "WorkflowType IN (" + strings.Join(quoted, ", ") + ")"
 }
 
-// RecentQuery returns Temporal's list filter for the chains that run, or have ended at the time since or later.
+// RecentQuery returns Temporal's list filter for the chains and conversations that run, or have ended at the time since
+// or later.
 func RecentQuery(since time.Time) string {
-	return fmt.Sprintf("%s AND (ExecutionStatus = 'Running' OR CloseTime >= %s)", chainTypes(), Quote(timeOf(since)))
+	types := typesIn(append(workflows.ChainWorkflows(), workflows.ConversationWorkflow))
+	return fmt.Sprintf("%s AND (ExecutionStatus = 'Running' OR CloseTime >= %s)", types, Quote(timeOf(since)))
 }
 
 // RunningQuery returns a list filter for the running chains and cycles that also match filter. If filter is empty, it

@@ -26,9 +26,9 @@ func (a *app) recoverCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recover",
 		Short: "Record again what Temporal knows and restored records lack",
-		Long: "Recover asks Temporal for the chains that run, or have ended since the backup, and records those of " +
-			"their sessions\nand events that the records lack. It changes nothing that is recorded, and you can run " +
-			"it again.\n\nRun it after you have restored the records from a backup, as soon as workers run: they " +
+		Long: "Recover asks Temporal for the chains and conversations that run, or have ended since the backup, and " +
+			"records those of\ntheir sessions and events that the records lack. It changes nothing that is recorded, " +
+			"and you can run it again.\n\nRun it after you have restored the records from a backup, as soon as workers run: they " +
 			"answer for the chains. On\nPostgreSQL use the URL of the owner of the tables. docs/backup.md says what " +
 			"cannot be recovered.",
 		Example: "  claudeops db recover --since 26h",
@@ -46,15 +46,15 @@ func (a *app) recoverCommand() *cobra.Command {
 
 // recoveredView is the result of `db recover`.
 type recoveredView struct {
-	// Asked counts the chains that answered, and Chains those of which the records lacked sessions.
+	// Asked counts the chains and conversations that answered, and Chains those of which the records lacked sessions.
 	Asked  int `json:"asked"`
 	Chains int `json:"chains"`
-	// Unanswered lists the IDs of the chains that did not answer.
+	// Unanswered lists the IDs of those that did not answer.
 	Unanswered []string `json:"unanswered,omitempty"`
 	store.Recovered
 }
 
-var errUnanswered = errors.New("some chains did not answer: see above, and run it again")
+var errUnanswered = errors.New("some did not answer: see above, and run it again")
 
 func (a *app) recoverSince(ctx context.Context, since time.Duration) (err error) {
 	c, cfg, err := a.Connect(ctx)
@@ -65,7 +65,7 @@ func (a *app) recoverSince(ctx context.Context, since time.Duration) (err error)
 	if err != nil {
 		return err
 	}
-	records, err := supervisor.OpenStore(ctx, cfg)
+	records, err := supervisor.OpenExisting(ctx, cfg.State)
 	if err != nil {
 		return err
 	}
@@ -90,8 +90,8 @@ func (a *app) recoverSince(ctx context.Context, since time.Duration) (err error)
 	return nil
 }
 
-// chainsSince returns the chains that run or have ended since a time, the oldest first. It adds to view those that do
-// not answer.
+// chainsSince returns the chains and conversations that run or have ended since a time, the oldest first. It adds to
+// view those that do not answer.
 func (a *app) chainsSince(
 	ctx context.Context, c operations.Connection, since time.Time, view *recoveredView,
 ) (chains []escalation.Chain, err error) {
@@ -145,11 +145,13 @@ func (v *recoveredView) record(ctx context.Context, records *store.Store, chains
 }
 
 func writeRecovered(w io.Writer, view recoveredView) {
-	_, _ = fmt.Fprintf(w, "Chains asked: %d.\n", view.Asked)
+	_, _ = fmt.Fprintf(w, "Chains and conversations asked: %d.\n", view.Asked)
 	if view.Sessions == 0 {
 		_, _ = fmt.Fprintln(w, "The records lack none of their sessions.")
-		return
+	} else {
+		_, _ = fmt.Fprintf(w, "Sessions that the records lacked, and have again: %d (chains and conversations: %d, "+
+			"cost: %s).\n", view.Sessions, view.Chains, plaintext.Dollars(view.CostUSD))
 	}
-	_, _ = fmt.Fprintf(w, "Sessions that the records lacked, and have again: %d (chains: %d, cost: %s).\n",
-		view.Sessions, view.Chains, plaintext.Dollars(view.CostUSD))
+	_, _ = fmt.Fprintln(w, "What else is later than the backup is lost, because Temporal does not have it: the texts of "+
+		"conversations, what\npeople did with memories and incidents, and decisions on calls (docs/backup.md).")
 }
