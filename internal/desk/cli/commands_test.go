@@ -214,7 +214,7 @@ func TestCommandsOnARealServer(t *testing.T) {
 	require.Contains(t, misspelt.Stderr, `--to is "7"; it must be 2 or 3`)
 	over := starter(t, environ, "escalate", "one", "--to", "2")
 	require.Equal(t, program.ExitFailure, over.Code)
-	require.Contains(t, over.Stderr, "chain one: no such chain is running")
+	require.Contains(t, over.Stderr, "chain one: it has ended, and there is nothing to escalate")
 
 	require.Contains(t, starter(t, environ, "chain", "two").Stdout, "Outcome: needs_human")
 	require.Contains(t, starter(t, environ, "chain", "2").Stdout, "Backward: #2")

@@ -83,7 +83,8 @@ func unknownSession(number int64, err error) error {
 	return err
 }
 
-// Escalate asks a running chain for a higher tier. The chain decides, and its events say what became of the request.
+// Escalate asks a running chain for a higher tier. If the chain refuses the request at once, the error says why. In
+// other cases its events say what became of the request.
 func (c Chains) Escalate(ctx context.Context, id string, signal workflows.EscalateSignal) error {
 	if signal.ToTier == 0 {
 		return Invalid(errors.New("to_tier is missing: say which tier is to run, 2 or 3"))
@@ -95,15 +96,54 @@ func (c Chains) Escalate(ctx context.Context, id string, signal workflows.Escala
 	if err != nil {
 		return err
 	}
-	if described, problem := connection.DescribeWorkflowExecution(ctx, id, ""); problem == nil &&
-		isPlan(described.GetWorkflowExecutionInfo().GetType().GetName()) {
-		return chainError(id, errPlanTier)
-	}
-	err = connection.SignalWorkflow(ctx, id, "", workflows.EscalateSignalName, signal)
-	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
-		err = withKind(KindNotFound, errors.New("no such chain is running"))
+	chain, err := Describe(ctx, connection, id)
+	switch {
+	case err != nil:
+	case isPlan(chain.GetType().GetName()):
+		err = errPlanTier
+	case chain.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		err = withKind(KindConflict, errors.New("it has ended, and there is nothing to escalate"))
+	default:
+		err = c.escalate(ctx, connection, id, signal)
 	}
 	return chainError(id, err)
+}
+
+// escalate sends a request to a running chain. Without a worker that answers, it is only sent.
+func (c Chains) escalate(
+	ctx context.Context, connection Connection, id string, signal workflows.EscalateSignal,
+) error {
+	ask := func() (escalation.Chain, error) {
+		asking, cancel := context.WithTimeout(ctx, c.Patience)
+		defer cancel()
+		return Query(asking, connection, id, "")
+	}
+	before, unanswered := ask()
+	if unanswered == nil {
+		running := escalation.Tier(0)
+		if last := before.Last(); last != nil && last.EndedAt.IsZero() {
+			running = last.Tier
+		}
+		policy := escalation.Policy{MaxTier: before.MaxTier, DryRun: before.DryRun}
+		if err := escalation.CheckEscalationRequest(policy, running, signal.ToTier); err != nil {
+			return Invalid(err)
+		}
+	}
+	err := connection.SignalWorkflow(ctx, id, "", workflows.EscalateSignalName, signal)
+	if err != nil || unanswered != nil {
+		return err
+	}
+	after, err := ask()
+	if err != nil {
+		return nil //nolint:nilerr // it was sent
+	}
+	fresh := after.Earlier.Events + len(after.Events) - before.Earlier.Events - len(before.Events)
+	for _, event := range after.Events[max(0, len(after.Events)-fresh):] {
+		if event.Kind == escalation.EventSignal && event.Severity == escalation.SeverityWarning {
+			return withKind(KindConflict, printable(errors.New(event.Message)))
+		}
+	}
+	return nil
 }
 
 // Cancel asks a running chain to end. It does not wait for the end.

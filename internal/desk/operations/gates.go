@@ -190,7 +190,7 @@ func (g Gates) Answer(
 		err = update.Get(ctx, &resolution)
 	}
 	if err != nil {
-		return resolution, refusal(err)
+		return resolution, refusal(ctx, connection, chainID, err)
 	}
 	if answer.Action == escalation.GateContinue || answer.Action == escalation.GateFix {
 		resolution.Next += whatFollowed(ctx, connection, chainID, resolution.GateID)
@@ -252,7 +252,7 @@ func afterGate(chain escalation.Chain, gateID string) (text string, known bool) 
 }
 
 // refusal converts the error of an answer to an error for people.
-func refusal(err error) error {
+func refusal(ctx context.Context, c client.Client, chainID string, err error) error {
 	_, cut := errors.AsType[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err)
 	_, unknown := errors.AsType[*serviceerror.NotFound](err)
 	_, refused := errors.AsType[*temporal.ApplicationError](err)
@@ -262,6 +262,9 @@ func refusal(err error) error {
 	case cut:
 		return fmt.Errorf("nobody confirmed the answer within %s; look again before you repeat it", answerTimeout)
 	case unknown:
+		if _, err := Describe(ctx, c, chainID); err != nil {
+			return chainError(chainID, err)
+		}
 		return withKind(KindConflict, errors.New("it has ended, and needs no answer any more"))
 	case refused:
 		return Invalid(printable(RootCause(err)))

@@ -25,7 +25,7 @@ type Started struct {
 }
 
 // Start starts a chain with the given ID. If the ID is empty, Start makes a new ID. The error is KindInvalid if the ID
-// or the input is wrong, and KindConflict if a chain with this ID runs already.
+// or the input is wrong, also for the workers, and KindConflict if a chain with this ID runs already.
 func (c Chains) Start(ctx context.Context, id string, input workflows.ChainInput) (Started, error) {
 	if id != "" {
 		if err := CheckChainID(id); err != nil {
@@ -43,7 +43,22 @@ func (c Chains) Start(ctx context.Context, id string, input workflows.ChainInput
 	if err != nil {
 		return Started{}, err
 	}
-	return Started{run.GetID(), run.GetRunID()}, nil
+	return Started{run.GetID(), run.GetRunID()}, refusedAtOnce(ctx, connection, run)
+}
+
+// startPatience limits how long a start waits for the workers' answer. A worker refuses an input within milliseconds.
+const startPatience = 2 * time.Second
+
+// refusedAtOnce returns the reason for which the workers refuse a chain that was started, such as a tier above theirs;
+// nil if they do not, or if none answers in time.
+func refusedAtOnce(ctx context.Context, c client.Client, run client.WorkflowRun) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	chain, err := Query(ctx, c, run.GetID(), run.GetRunID())
+	if err != nil || chain.Outcome != escalation.OutcomeFailed || chain.Last() != nil {
+		return nil //nolint:nilerr // the chain runs, or will
+	}
+	return Invalid(chainError(run.GetID(), printable(errors.New(chain.Reason))))
 }
 
 // Start starts a chain on a task queue. If the ID is empty, Start makes a new ID.

@@ -83,7 +83,7 @@ func (c Chains) StartOnce(
 	if err != nil {
 		return Started{}, false, fmt.Errorf("start chain %s: %w", options.ID, err)
 	}
-	return Started{run.GetID(), run.GetRunID()}, true, nil
+	return Started{run.GetID(), run.GetRunID()}, true, refusedAtOnce(ctx, connection, run)
 }
 
 // startedBefore returns the chain that a key has started before with the input that has this digest.
@@ -102,5 +102,6 @@ func (c Chains) startedBefore(ctx context.Context, connection Connection, id, wa
 		err := fmt.Errorf("the key was used before, with another input, for chain %s: choose another key", id)
 		return Started{}, withKind(KindConflict, err)
 	}
-	return Started{id, chain.GetFirstRunId()}, nil
+	started := Started{id, chain.GetFirstRunId()}
+	return started, refusedAtOnce(ctx, connection, connection.GetWorkflow(ctx, id, started.RunID))
 }

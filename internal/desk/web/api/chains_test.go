@@ -75,6 +75,40 @@ func TestChainByAPI(t *testing.T) {
 	require.Contains(t, gone.problem(t).Detail, "it has ended, and there is nothing to cancel")
 }
 
+// TestRefusedAtOnce asks for what the workers and the chain refuse at once, over HTTP.
+func TestRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := serve(t, webtest.Install(t, asking(), "CLAUDEOPS_GATE_TIMEOUT=1h", "CLAUDEOPS_MAX_TIER=2", "CLAUDEOPS_GATE_APPROVERS=ada"))
+	refused := func(status int, detail, path string, body map[string]any, headers ...string) {
+		t.Helper()
+		got := s.ask(t, http.MethodPost, "/api/v1/"+path, body, headers...)
+		require.Equal(t, status, got.status, string(got.body))
+		require.Contains(t, got.problem(t).Detail, detail)
+	}
+	const invalid, unknown, ended = http.StatusUnprocessableEntity, http.StatusNotFound, http.StatusConflict
+	refused(invalid, "start_tier 3 is higher", "chains", map[string]any{"start_tier": 3})
+	for range 2 {
+		refused(invalid, "start_tier 3 is higher", "chains", map[string]any{"start_tier": 3}, "Idempotency-Key", "too high")
+	}
+	refused(invalid, `repository "elsewhere" is none`, "chains", map[string]any{"repository": "elsewhere"})
+	refused(unknown, "no such chain", "chains/nobody/escalate", map[string]any{"to_tier": 2})
+	refused(unknown, "no such chain", "chains/nobody/cancel", nil)
+	refused(unknown, "no such chain", "chains/nobody/gate", map[string]any{"gate_id": "gate-1", "action": "fix"})
+
+	require.Equal(t, http.StatusCreated, s.ask(t, http.MethodPost, "/api/v1/chains", map[string]any{"id": "asks", "max_tier": 2, "prompt": "look"}).status)
+	require.Eventually(t, func() bool {
+		return s.ask(t, http.MethodGet, "/api/v1/chains/asks/gate", nil).status == http.StatusOK
+	}, testTimeout, testLook, "no gate is open")
+	refused(invalid, "tier 3 is not possible: tier 2 is the highest allowed", "chains/asks/escalate", map[string]any{"to_tier": 3})
+	refused(ended, "not everybody may answer at the gates of this chain", "chains/asks/escalate", map[string]any{"to_tier": 2, "force": true})
+	require.Equal(t, http.StatusAccepted, s.ask(t, http.MethodPost, "/api/v1/chains/asks/cancel", nil).status)
+	require.Eventually(t, func() bool {
+		return s.ask(t, http.MethodPost, "/api/v1/chains/asks/cancel", nil).status == http.StatusConflict
+	}, testTimeout, testLook, "the chain does not end")
+	refused(ended, "it has ended", "chains/asks/escalate", map[string]any{"to_tier": 2})
+	refused(ended, "it has ended", "chains/asks/gate", map[string]any{"gate_id": "gate-1", "action": "fix"})
+}
+
 // startOnce starts a chain with a key, many times and at once, and checks that it is started once.
 func (s *site) startOnce(t *testing.T) operations.Started {
 	t.Helper()

@@ -232,7 +232,7 @@ func hostileRequests() map[hostileRequest]int {
 		post("chains/unknown/escalate", `{"to_tier":0}`):                            http.StatusUnprocessableEntity,
 		post("chains/unknown/escalate", `{"to_tier":2}`):                            http.StatusNotFound,
 		post("chains/unknown/escalate", `{"to_tier":2,"actor":"x"}`):                http.StatusUnprocessableEntity,
-		post("chains/unknown/gate", `{"gate_id":"g","action":"fix"}`):               http.StatusConflict,
+		post("chains/unknown/gate", `{"gate_id":"g","action":"fix"}`):               http.StatusNotFound,
 		post("chains/unknown/gate", `{"action":"fix"}`):                             http.StatusUnprocessableEntity,
 		post("chains/unknown/gate", `{"gate_id":"g","action":"x"}`):                 http.StatusUnprocessableEntity,
 		get("sessions/x", ""):                                                       http.StatusUnprocessableEntity,
