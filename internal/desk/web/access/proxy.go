@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
@@ -20,7 +21,7 @@ type Proxy struct {
 	Networks []netip.Prefix
 	// Secret is the value of ProxySecretHeader that the proxy must send; empty if it sends none.
 	Secret string
-	// UserHeader and GroupsHeader are the headers with the name and the groups. Commas separate the groups.
+	// UserHeader and GroupsHeader are the headers with the name and the groups. Commas or bars separate the groups.
 	UserHeader, GroupsHeader string
 	// Roles maps groups to roles. The group * has everybody whom the proxy names.
 	Roles map[string][]Role
@@ -53,18 +54,34 @@ func (p Proxy) person(r *http.Request) (Person, bool) {
 		return Person{}, false
 	}
 	names := r.Header.Values(p.UserHeader)
-	if len(names) != 1 || names[0] == "" || !plaintext.IsLine(names[0]) || len([]rune(names[0])) > maxName {
+	if len(names) != 1 {
 		return Person{}, false
 	}
-	person := Person{Name: names[0], Roles: slices.Clone(p.Roles["*"])}
+	name := headerText(names[0])
+	if name == "" || !plaintext.IsLine(name) || len([]rune(name)) > maxName {
+		return Person{}, false
+	}
+	person := Person{Name: name, Roles: slices.Clone(p.Roles["*"])}
 	for _, line := range r.Header.Values(p.GroupsHeader) {
-		for group := range strings.SplitSeq(line, ",") {
+		for group := range strings.FieldsFuncSeq(headerText(line), func(r rune) bool { return r == ',' || r == '|' }) {
 			if group = strings.TrimSpace(group); group != "*" {
 				person.Roles = append(person.Roles, p.Roles[group]...)
 			}
 		}
 	}
 	return person, true
+}
+
+// headerText returns the text of a header: UTF-8, or else Latin-1, as proxies that keep to RFC 9110 send it.
+func headerText(value string) string {
+	if utf8.ValidString(value) {
+		return value
+	}
+	runes := make([]rune, len(value))
+	for i := range len(value) {
+		runes[i] = rune(value[i])
+	}
+	return string(runes)
 }
 
 // address returns the address of the client of a request: the last one that the trusted proxy names, or the sender's
@@ -78,10 +95,18 @@ func (p Proxy) address(r *http.Request) string {
 		passed := r.Header.Values("X-Forwarded-For")
 		if len(passed) > 0 {
 			hops := strings.Split(passed[len(passed)-1], ",")
-			if client, err := netip.ParseAddr(strings.TrimSpace(hops[len(hops)-1])); err == nil {
+			if client, err := hopAddress(strings.TrimSpace(hops[len(hops)-1])); err == nil {
 				return client.Unmap().String()
 			}
 		}
 	}
 	return sender.Addr().Unmap().String()
+}
+
+// hopAddress returns the address in an entry of X-Forwarded-For. Some proxies add the port.
+func hopAddress(entry string) (netip.Addr, error) {
+	if withPort, err := netip.ParseAddrPort(entry); err == nil {
+		return withPort.Addr(), nil
+	}
+	return netip.ParseAddr(strings.Trim(entry, "[]"))
 }

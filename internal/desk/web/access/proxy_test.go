@@ -28,6 +28,9 @@ func TestProxy(t *testing.T) {
 	}{
 		"the proxy":               {trusted, "10.0.0.7:1", header{"X-Forwarded-User": {"ada"}}, "ada", []Role{View}},
 		"with groups":             {trusted, "[fd00::1]:1", header{"X-Forwarded-User": {"ada"}, "X-Forwarded-Groups": {"dev, sre", "oncall"}}, "ada", []Role{View, Operate, Answer, Talk}},
+		"groups with bars":        {trusted, "10.0.0.7:1", header{"X-Forwarded-User": {"ada"}, "X-Forwarded-Groups": {"dev|sre| oncall"}}, "ada", []Role{View, Operate, Answer, Talk}},
+		"a name in Latin-1":       {trusted, "10.0.0.7:1", header{"X-Forwarded-User": {"Ren\xe9e"}}, "Ren\u00e9e", []Role{View}},
+		"a name in UTF-8":         {trusted, "10.0.0.7:1", header{"X-Forwarded-User": {"Ren\u00e9e"}}, "Ren\u00e9e", []Role{View}},
 		"a group called *":        {trusted, "10.0.0.7:1", header{"X-Forwarded-User": {"ada"}, "X-Forwarded-Groups": {"*"}}, "ada", []Role{View}},
 		"an IPv4 address in IPv6": {trusted, "[::ffff:10.0.0.7]:1", header{"X-Forwarded-User": {"ada"}}, "ada", []Role{View}},
 		"another address":         {trusted, "10.0.1.7:1", header{"X-Forwarded-User": {"ada"}}, "", nil},
@@ -66,6 +69,9 @@ func TestAddress(t *testing.T) {
 		"the client itself":         {"192.0.2.1:5", "", "192.0.2.1"},
 		"a client that says others": {"192.0.2.1:5", "198.51.100.1", "192.0.2.1"},
 		"behind the proxy":          {"10.0.0.7:5", "198.51.100.9, 198.51.100.1", "198.51.100.1"},
+		"with its port":             {"10.0.0.7:5", "198.51.100.1:4711", "198.51.100.1"},
+		"IPv6 with its port":        {"10.0.0.7:5", "[2001:db8::1]:4711", "2001:db8::1"},
+		"IPv6 in brackets":          {"10.0.0.7:5", "[2001:db8::1]", "2001:db8::1"},
 		"behind it, nonsense":       {"10.0.0.7:5", "x", "10.0.0.7"},
 	} {
 		t.Run(name, func(t *testing.T) {

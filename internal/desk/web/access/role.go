@@ -19,6 +19,9 @@ const (
 	Talk    Role = "talk"    // hold conversations
 )
 
+// ReadTalk is what a route needs that reads conversations. View and Talk include it, and nobody has it alone.
+const ReadTalk Role = "view or talk"
+
 // Roles lists the roles.
 func Roles() []Role { return []Role{View, Answer, Operate, Alert, Talk} }
 
@@ -26,6 +29,9 @@ func Roles() []Role { return []Role{View, Answer, Operate, Alert, Talk} }
 func (r Role) Includes(other Role) bool {
 	ladder := []Role{View, Answer, Operate}
 	own, wanted := slices.Index(ladder, r), slices.Index(ladder, other)
+	if other == ReadTalk {
+		return r == Talk || own >= 0
+	}
 	return r == other || (wanted >= 0 && own > wanted) || r == Operate && other == Talk
 }
 

@@ -21,7 +21,19 @@ func (p Person) Named(conversation string) string {
 	return conversation
 }
 
-// MayTalkIn reports whether the person may read a conversation and write in it. Everybody with the role Talk has a
+// MayRead reports whether the person may read a conversation: each one with the role View, and otherwise those in which
+// the person may talk.
+func (p Person) MayRead(conversation string) bool { return p.May(View) || p.MayTalkIn(conversation) }
+
+// CheckRead returns a *ForbiddenError if the person may not read a conversation.
+func (p Person) CheckRead(conversation string) error {
+	if p.MayRead(conversation) {
+		return nil
+	}
+	return p.CheckTalk(conversation)
+}
+
+// MayTalkIn reports whether the person may write in a conversation. Everybody with the role Talk has a
 // conversation of their own, and shares those about chains. The others need the role Operate.
 func (p Person) MayTalkIn(conversation string) bool {
 	return p.May(Operate) || p.May(Talk) && (conversation == p.Conversation() || escalation.IsAboutChain(conversation))

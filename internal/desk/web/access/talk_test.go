@@ -29,6 +29,14 @@ func TestConversationsOfPeople(t *testing.T) {
 	require.NoError(t, access.Person{Name: "ada", Roles: []access.Role{access.Operate}}.CheckTalk("grace"))
 	require.Error(t, access.Person{Name: "ada", Roles: []access.Role{access.View}}.CheckTalk("ada"))
 
+	for own, reads := range map[access.Role]bool{
+		access.View: true, access.Answer: true, access.Operate: true, access.Talk: false, access.Alert: false,
+	} {
+		person := access.Person{Name: "ada", Roles: []access.Role{own}}
+		require.Equal(t, reads, person.CheckRead("grace") == nil, "%s reads what others have said", own)
+		require.Equal(t, own != access.Alert, person.May(access.ReadTalk), own)
+	}
+
 	for kind, role := range map[escalation.ProposalKind]access.Role{
 		escalation.ProposeAnswer: access.Answer, escalation.ProposeChain: access.Operate, escalation.ProposeEscalate: access.Operate,
 		escalation.ProposeClose: access.Operate, "odd": access.Operate,

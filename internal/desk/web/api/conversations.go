@@ -33,15 +33,15 @@ type TurnPath struct {
 
 var (
 	getConversation = route[ConversationPath, operations.LiveConversation]{
-		role: access.Talk, pattern: "GET /conversations/{name}", id: "getConversation", tag: conversationsTag,
+		role: access.ReadTalk, pattern: "GET /conversations/{name}", id: "getConversation", tag: conversationsTag,
 		summary: "Get a conversation as it is now: its latest turns, and what the running one does",
 	}
 	listTurns = route[turnsRequest, turnList]{
-		role: access.Talk, pattern: "GET /conversations/{name}/turns", id: "listTurns", tag: conversationsTag,
+		role: access.ReadTalk, pattern: "GET /conversations/{name}/turns", id: "listTurns", tag: conversationsTag,
 		summary: "List the latest turns of a conversation from the records, oldest first",
 	}
 	getTurn = route[turnRequest, escalation.TalkTurn]{
-		role: access.Talk, pattern: "GET /conversations/{name}/turns/{turn}", id: "getTurn", tag: conversationsTag,
+		role: access.ReadTalk, pattern: "GET /conversations/{name}/turns/{turn}", id: "getTurn", tag: conversationsTag,
 		summary: "Get a turn: the message, what was sent with it, and the reply",
 	}
 	sendMessage = route[sendRequest, turnNumber]{
@@ -67,20 +67,20 @@ var (
 func (a *API) registerConversations(r routes) {
 	conversations := a.operations.Conversations
 	add(r, route[Page, conversationList]{
-		role: access.Talk, pattern: "GET /conversations", id: "listConversations", tag: conversationsTag,
-		summary: "List the conversations that you may use, the latest first",
+		role: access.ReadTalk, pattern: "GET /conversations", id: "listConversations", tag: conversationsTag,
+		summary: "List the conversations that you may read, the latest first",
 	}, func(ctx context.Context, in *Page) (list conversationList, err error) {
-		list.Conversations, list.Next, err = conversations.List(ctx, personIn(ctx).MayTalkIn, in.After, in.Limit)
+		list.Conversations, list.Next, err = conversations.List(ctx, personIn(ctx).MayRead, in.After, in.Limit)
 		return list, err
 	})
-	add(r, getConversation, inOwn(func(ctx context.Context, in *ConversationPath) (operations.LiveConversation, error) {
+	add(r, getConversation, reading(func(ctx context.Context, in *ConversationPath) (operations.LiveConversation, error) {
 		return conversations.Get(ctx, string(in.Name))
 	}))
-	add(r, listTurns, inOwn(func(ctx context.Context, in *turnsRequest) (turnList, error) {
+	add(r, listTurns, reading(func(ctx context.Context, in *turnsRequest) (turnList, error) {
 		turns, err := conversations.History(ctx, string(in.Name), in.Limit)
 		return turnList{append([]escalation.TalkTurn{}, turns...)}, err
 	}))
-	add(r, getTurn, inOwn(a.getTurn))
+	add(r, getTurn, reading(a.getTurn))
 	add(r, sendMessage, inOwn(a.sendMessage))
 	add(r, stopTurn, inOwn(func(ctx context.Context, in *stopRequest) (turnNumber, error) {
 		turn := 0
@@ -117,9 +117,25 @@ func inOwn[I, O any, P interface {
 	*I
 	named
 }](handler func(context.Context, *I) (O, error)) func(context.Context, *I) (O, error) {
+	return checked[I, O, P](access.Person.CheckTalk, handler)
+}
+
+// reading returns handler for people who may read the conversation that the path names.
+func reading[I, O any, P interface {
+	*I
+	named
+}](handler func(context.Context, *I) (O, error)) func(context.Context, *I) (O, error) {
+	return checked[I, O, P](access.Person.CheckRead, handler)
+}
+
+func checked[I, O any, P interface {
+	*I
+	named
+}](check func(access.Person, string) error, handler func(context.Context, *I) (O, error),
+) func(context.Context, *I) (O, error) {
 	return func(ctx context.Context, in *I) (out O, err error) {
 		person := personIn(ctx)
-		if err := person.CheckTalk(P(in).nameFor(person)); err != nil {
+		if err := check(person, P(in).nameFor(person)); err != nil {
 			return out, err
 		}
 		return handler(ctx, in)

@@ -82,7 +82,7 @@ func TestConversations(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, send(s.viewer, "bob", "m", "x").status, "to look is not to talk")
 	require.Equal(t, http.StatusForbidden, send(grace, "ada", "m", "x").status)
 	require.Contains(t, string(send(odd, "grace", "m", "x").body), "yours is person-Odd-Name-")
-	require.Equal(t, http.StatusForbidden, s.askAs(t, odd, "GET", path+"/grace/events", nil).status)
+	require.Equal(t, http.StatusForbidden, s.askAs(t, grace, "GET", path+"/ada/events", nil).status)
 
 	until := s.watchTalk(t, grace, "grace")
 	for range 2 {

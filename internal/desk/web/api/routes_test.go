@@ -66,7 +66,7 @@ func TestRolesOfRoutes(t *testing.T) {
 		require.True(t, strings.HasPrefix(route.Pattern, "GET "), route.Pattern)
 		role := access.View
 		if strings.HasPrefix(route.Pattern, "GET /api/v1/conversations") {
-			role = access.Talk
+			role = access.ReadTalk
 		}
 		require.Equal(t, role, route.Role, route.Pattern)
 	}

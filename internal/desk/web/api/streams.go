@@ -21,7 +21,7 @@ func (a *API) registerStreams(r routes, router *access.Router) {
 	router.Handle(access.View, "GET "+prefix+"/events", a.hub.Handler())
 	router.Handle(access.View, "GET "+prefix+"/chains/{chain_id}/follow", followers.Handler())
 	talks := stream.NewTalks(a.operations.Conversations.Watch, writeProblem)
-	router.Handle(access.Talk, "GET "+prefix+"/conversations/{name}/events", talks.Handler())
+	router.Handle(access.ReadTalk, "GET "+prefix+"/conversations/{name}/events", talks.Handler())
 	text := &huma.Schema{Type: huma.TypeString}
 	parameter := func(in, name, says string) *huma.Param {
 		return &huma.Param{Name: name, In: in, Description: says, Schema: text, Required: in == "path"}

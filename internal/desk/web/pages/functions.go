@@ -103,7 +103,7 @@ func sections() []section {
 	return []section{
 		{"/", "Now", access.View},
 		{"/chains", "Chains", access.View},
-		{talkPath, "Talk", access.Talk},
+		{talkPath, "Talk", access.ReadTalk},
 		{"/incidents", "Incidents", access.View},
 		{"/services", "Services", access.View},
 		{memoriesPath, "Memories", access.View},

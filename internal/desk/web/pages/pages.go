@@ -68,9 +68,9 @@ func (p *Pages) Register(router *access.Router) {
 	} {
 		router.Handle(access.View, pattern, p.serve(show))
 	}
+	router.Handle(access.ReadTalk, "GET /talk", p.serve(p.showTalk))
+	router.Handle(access.ReadTalk, "GET /talk/{name}", p.serve(p.showTalk))
 	for pattern, talk := range map[string]handler{
-		"GET /talk":                                         p.showTalk,
-		"GET /talk/{name}":                                  p.showTalk,
 		"POST /talk/{name}/messages":                        p.sendMessage,
 		"POST /talk/{name}/turns/{turn}/stop":               p.stopTurn,
 		"POST /talk/{name}/turns/{turn}/proposals/{number}": p.confirmProposal,

@@ -41,6 +41,8 @@ type talkPage struct {
 	MessageID string
 	// Draft and Problem are a message that was not taken, and why.
 	Draft, Problem string
+	// MayTalk reports whether the person may write here, and not only read.
+	MayTalk bool
 	// Away says why it is not known what the open turn does.
 	Away string
 }
@@ -54,6 +56,8 @@ type turnCard struct {
 	Doing, SoFar string
 	CostSoFar    float64
 	Proposed     []proposalCard
+	// MayTalk reports whether the person may stop the turn.
+	MayTalk bool
 }
 
 // Open reports whether the turn has not ended.
@@ -95,21 +99,24 @@ func checkAbout(about string) error {
 // writeTalk shows a conversation with the given name, draft and problem.
 func (p *Pages) writeTalk(w http.ResponseWriter, r *http.Request, page talkPage, status int) error {
 	person, _ := access.PersonOf(r.Context())
-	if err := person.CheckTalk(page.Name); err != nil {
+	if err := person.CheckRead(page.Name); err != nil {
 		return err
 	}
+	page.MayTalk = person.MayTalkIn(page.Name)
 	turns, err := p.talks.History(r.Context(), page.Name, shownTurns)
 	if err != nil {
 		return err
 	}
 	page.More = len(turns) == shownTurns
 	for _, turn := range slices.Backward(turns) {
-		page.Turns = append(page.Turns, turnCard{TalkTurn: turn, Proposed: proposalsOf(turn, person)})
+		page.Turns = append(page.Turns, turnCard{
+			TalkTurn: turn, Proposed: proposalsOf(turn, person, page.MayTalk), MayTalk: page.MayTalk,
+		})
 	}
 	p.addProgress(r.Context(), &page)
 	page.MessageID = cmp.Or(page.MessageID, uuid.NewString())
 	if partOf(r) == "" {
-		others := func(name string) bool { return name != page.Name && person.MayTalkIn(name) }
+		others := func(name string) bool { return name != page.Name && person.MayRead(name) }
 		page.Others, page.Next, err = p.talks.List(r.Context(), others, r.URL.Query().Get("others"), shownConversations)
 		if err != nil {
 			return err
@@ -143,7 +150,7 @@ func (p *Pages) addProgress(ctx context.Context, page *talkPage) {
 }
 
 // proposalsOf returns the proposals of a turn, as the person may confirm them.
-func proposalsOf(turn escalation.TalkTurn, person access.Person) []proposalCard {
+func proposalsOf(turn escalation.TalkTurn, person access.Person, mayTalk bool) []proposalCard {
 	var cards []proposalCard
 	for i, proposal := range turn.Proposals {
 		card := proposalCard{Proposal: proposal, Number: i + 1}
@@ -154,6 +161,8 @@ func proposalsOf(turn escalation.TalkTurn, person access.Person) []proposalCard 
 		}
 		if err := person.CheckProposal(proposal); err != nil {
 			card.Refusal = err.Error()
+		} else if !mayTalk {
+			card.Refusal = "you may read here, and not have this done"
 		}
 		cards = append(cards, card)
 	}

@@ -82,8 +82,13 @@ func TestTalkRoles(t *testing.T) {
 	require.Empty(t, s.acts)
 
 	viewer := s.serve(t, access.Person{Name: "eve", Roles: []access.Role{access.View}})
-	require.Equal(t, http.StatusForbidden, get(viewer, "/talk").Code)
-	require.NotContains(t, get(viewer, "/").Body.String(), `href="/talk"`)
+	read := get(viewer, "/talk/ada")
+	require.Equal(t, http.StatusOK, read.Code, "the role view reads conversations")
+	require.Contains(t, read.Body.String(), "What was said")
+	for _, form := range []string{"/messages", "/stop", "/proposals/"} {
+		require.NotContains(t, read.Body.String(), form)
+	}
+	require.Contains(t, get(viewer, "/").Body.String(), `href="/talk"`)
 	require.NotContains(t, get(viewer, "/chains/"+sampleChain).Body.String(), "Talk about this chain")
 }
 

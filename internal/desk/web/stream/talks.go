@@ -43,7 +43,7 @@ func (t *Talks) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		person, _ := access.PersonOf(r.Context())
 		name := person.Named(r.PathValue("name"))
-		err := person.CheckTalk(name)
+		err := person.CheckRead(name)
 		if err == nil {
 			err = operations.Invalid(escalation.CheckConversationName(name))
 		}
