@@ -28,6 +28,14 @@ func TestVersion(t *testing.T) {
 	require.Equal(t, clitest.Result{Code: program.ExitOK, Stdout: "claudeops " + program.Version() + "\n", Stderr: ""}, got)
 }
 
+// TestHelpGroupsCommands checks that each command is under a heading of ours.
+func TestHelpGroupsCommands(t *testing.T) {
+	t.Parallel()
+	help := starter(t, clitest.Environment(t), "--help")
+	require.Contains(t, help.Stdout, "Every day:")
+	require.NotContains(t, help.Stdout, "Additional")
+}
+
 func TestMisuse(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -47,6 +47,8 @@ func rootCommand(c *console.Console) *cobra.Command {
 	root.Version = program.Version()
 	root.SetVersionTemplate("claudeops {{.Version}}\n")
 	root.AddGroup(groups...)
+	root.SetHelpCommandGroupID("operate")
+	root.SetCompletionCommandGroupID("operate")
 	root.AddCommand(setup.Commands(c, stepsOf(c))...)
 	root.AddCommand(local.Commands(c)...)
 	root.AddCommand(daily.Commands(c)...)
@@ -84,6 +86,7 @@ var groups = []*cobra.Group{
 var groupOf = map[string]string{
 	"run": "daily", "watch": "daily", "chains": "daily", "chain": "daily", "gate": "daily", "escalate": "daily",
 	"cancel": "daily", "incidents": "daily", "memory": "daily", "schedule": "daily", "talk": "daily", "costs": "daily",
+	"plan": "daily",
 	"init": "setup", "demo": "setup", "up": "setup", "doctor": "setup", "config": "setup", "policy": "setup",
 	"notify": "setup", "env": "setup", "web": "setup",
 	"workers": "operate", "replay": "operate", "db": "operate", "codec": "operate",

@@ -91,6 +91,7 @@ func TestTalk(t *testing.T) {
 
 	history := starter(t, environ, "talk", "--history", "9").Stdout
 	require.Contains(t, history, "Hello, Ada.")
+	require.NotContains(t, history, "\x1b", "a pipe gets no escape codes")
 	require.Contains(t, history, "ada: started chain chain-conversation-ada-3-1")
 	require.Contains(t, history, "! No answer")
 	shown := starter(t, environ, "talk", "--show-context", "--turn", "3").Stdout

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
@@ -257,7 +258,11 @@ func (a *app) printHistory(ctx context.Context, name string, o talkOptions) erro
 	}
 	return a.Print(turns, func(w io.Writer) {
 		for _, turn := range turns {
-			_, _ = fmt.Fprintln(w, strings.Join(linesOf(a.Clock, turn, a.Width(), confirmCommand), "\n"))
+			text := strings.Join(linesOf(a.Clock, turn, a.Width(), confirmCommand), "\n")
+			if a.Width() == console.AnyWidth { // no terminal
+				text = ansi.Strip(text)
+			}
+			_, _ = fmt.Fprintln(w, text)
 		}
 	})
 }
