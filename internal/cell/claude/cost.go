@@ -58,6 +58,10 @@ func oldPrices() priceList {
 	}
 }
 
+// PricesMeasured is the date on which the prices were last compared with the cost reports of the newest measured
+// version of the CLI.
+const PricesMeasured = "2026-11-27"
+
 // newPrices returns the prices of 2.1.329 to 2.1.332.
 func newPrices() priceList {
 	prices := oldPrices()
@@ -97,15 +101,18 @@ func (l priceList) estimate(model string, u usage) float64 {
 }
 
 // EstimateUSD returns the list price of tokens of a model in US dollars, and the name by which the list knows the
-// model. An alias such as "haiku" stands for models of several prices: the dearest of those that have the alias in the
-// name of a current version counts. Tokens written to the cache are priced as if it kept them for five minutes. If no
-// price is known, EstimateUSD returns false.
+// model. An alias such as "haiku" stands for the model that the newest measured version takes for it, or else for the
+// dearest that has the alias in its name. Tokens written to the cache are priced as if it kept them for five minutes. If
+// no price is known, EstimateUSD returns false.
 func EstimateUSD(model string, tokens Tokens) (usd float64, name string, known bool) {
-	var found price
-	for _, p := range newPrices().rows {
-		matches := strings.HasPrefix(model, p.prefix) || strings.HasPrefix(p.prefix, "claude-"+model+"-")
-		if matches && p.input > found.input {
-			found = p
+	newest := newestProfile()
+	found := newest.prices.of(newest.fullName(model))
+	if found.prefix == "" {
+		found = price{}
+		for _, p := range newest.prices.rows {
+			if strings.HasPrefix(p.prefix, "claude-"+model+"-") && p.input > found.input {
+				found = p
+			}
 		}
 	}
 	written := cacheFiveMinutes * float64(tokens.CacheCreation)

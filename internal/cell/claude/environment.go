@@ -67,6 +67,7 @@ func (c *CLI) fixed(i Invocation) map[string]string {
 		"CLAUDE_CODE_MAX_RETRIES":                  strconv.Itoa(max(c.options.MaxRetries, 0)),
 	}
 	maps.Copy(variables, timeouts(i.Limits.Idle))
+	maps.Copy(variables, c.window(i.Model))
 	if home := c.ownHome(); home != "" {
 		variables["HOME"] = home
 	}
@@ -83,6 +84,25 @@ func (c *CLI) fixed(i Invocation) map[string]string {
 	}
 	return variables
 }
+
+// window returns the variables that keep a conversation below the length above which the model's price is higher. The
+// CLI then summarizes the conversation before a call that would come near it. The second variable is the share of the
+// window, in percent, at which it does: what the results of one answer add has room below the limit.
+func (c *CLI) window(model string) map[string]string {
+	above := c.profile.prices.of(c.profile.fullName(withoutWindow(model))).longOver
+	if above == 0 {
+		return nil
+	}
+	return map[string]string{
+		"CLAUDE_CODE_AUTO_COMPACT_WINDOW": strconv.Itoa(int(above)),
+		"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": strconv.Itoa(compactAt),
+	}
+}
+
+// compactAt is the share in percent, of the window without room for an answer, at which the CLI summarizes a
+// conversation. In 2.1.332 that is at 48,000 tokens. Six commands at once with the longest output that the CLI shows add
+// 46,000.
+const compactAt = 60
 
 const (
 	// defaultCommandTimeout is the CLI's time limit for a command if the agent sets no limit.

@@ -35,9 +35,14 @@ func TestEnvironment(t *testing.T) {
 	for name, tc := range map[string]struct {
 		options Options
 		extra   map[string]string
+		model   string
 		want    []string
 	}{
 		"nothing": {},
+		"a model that is dearer after a length stays below it": {
+			model: "haiku", want: []string{"CLAUDE_CODE_AUTO_COMPACT_WINDOW=100000", "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE=60"},
+		},
+		"another model": {model: "claude-haiku-4-5"},
 		"what is on the list passes": {
 			options: Options{Environ: []string{
 				"PATH=/bin", "HOME=/home/ops", "LC_ALL=C", "https_proxy=http://proxy", "ANTHROPIC_API_KEY=k",
@@ -93,8 +98,8 @@ func TestEnvironment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cli := &CLI{options: tc.options.withDefaults()}
-			require.ElementsMatch(t, append(always(), tc.want...), cli.environment(Invocation{Env: tc.extra}))
+			cli := &CLI{options: tc.options.withDefaults(), profile: newestProfile()}
+			require.ElementsMatch(t, append(always(), tc.want...), cli.environment(Invocation{Env: tc.extra, Model: tc.model}))
 		})
 	}
 }

@@ -9,3 +9,6 @@ func KindOf(err error) ErrorKind {
 	}
 	return ""
 }
+
+// FullName returns the full name that the profile of the CLI's version has for an alias.
+func (c *CLI) FullName(alias string) string { return c.profile.fullName(alias) }

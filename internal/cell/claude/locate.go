@@ -26,8 +26,8 @@ type CLI struct {
 }
 
 // Locate finds the executable, asks it for its version and chooses the profile of that version. An untested version
-// gets the profile of the nearest tested version, and Warning then returns a text about the version. The error is an
-// *Error of KindNotStarted or KindInvalid.
+// gets the profile of the nearest tested version, and Warning then returns a text about the version. A version that
+// lacks options of an invocation is an error. The error is an *Error of KindNotStarted or KindInvalid.
 func Locate(ctx context.Context, options Options) (*CLI, error) {
 	options = options.withDefaults()
 	if err := options.validate(); err != nil {
@@ -42,6 +42,10 @@ func Locate(ctx context.Context, options Options) (*CLI, error) {
 		return nil, err
 	}
 	cli.profile = profileOf(cli.version)
+	if cli.version.compare(earliest) < 0 {
+		return nil, notStarted("claude %s at %s is too old: update it to %s, the newest version that was tested "+
+			"(npm install -g @anthropic-ai/claude-code@%[3]s)", cli.version, cli.path, NewestTested())
+	}
 	return cli, nil
 }
 
@@ -54,6 +58,9 @@ func (c *CLI) Version() string { return c.version.String() }
 // Warning returns a sentence if the version is untested. It returns "" for a measured version, and for a version
 // between two measured versions of the same profile.
 func (c *CLI) Warning() string { return c.profile.warning(c.version) }
+
+// NewestTested returns the newest version of the CLI that was tested.
+func NewestTested() string { return newestProfile().newest().String() }
 
 // askVersion runs `claude --version`.
 func (c *CLI) askVersion(ctx context.Context) (version, error) {

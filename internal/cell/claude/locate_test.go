@@ -64,6 +64,9 @@ func TestLocateSaysWhatIsWrong(t *testing.T) {
 		"exit code 3; is it the Claude Code CLI?: it needs a library sk-": {
 			Path: write("failing", "#!/bin/sh\necho it needs >&2\necho a library sk- >&2\nexit 3\n", 0o700),
 		},
+		"claude 1.0.50 at " + filepath.Join(dir, "old") + " is too old: update it to 2.1.332": {
+			Path: write("old", "#!/bin/sh\necho '1.0.50 (Claude Code)'\n", 0o700),
+		},
 		"no version number in \"hello": {Path: write("other", "#!/bin/sh\necho hello\n", 0o700)},
 		"not an absolute path":         {Path: dir, ConfigDir: "relative"},
 		"at least one day":             {Path: dir, RetentionDays: -1},

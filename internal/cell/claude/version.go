@@ -15,13 +15,28 @@ type versionProfile struct {
 	measured []version
 	// prices is the price list for cost estimates.
 	prices priceList
+	// models maps aliases to the full names of the models for which they stand without further settings.
+	models map[string]string
+}
+
+// fullName returns the full name of the model for which an alias stands. Other names are unchanged.
+func (p versionProfile) fullName(model string) string { return cmp.Or(p.models[model], model) }
+
+// newestProfile returns the profile of the newest measured version.
+func newestProfile() versionProfile {
+	known := versionProfiles()
+	return known[len(known)-1]
 }
 
 // versionProfiles returns the profiles of the measured versions, oldest first.
 func versionProfiles() []versionProfile {
 	return []versionProfile{
-		{measured: []version{{2, 1, 286}}, prices: oldPrices()},
-		{measured: []version{{2, 1, 329}, {2, 1, 332}}, prices: newPrices()},
+		{measured: []version{{2, 1, 286}}, prices: oldPrices(), models: map[string]string{
+			"haiku": "claude-haiku-4-5-20251001", "sonnet": "claude-sonnet-5-5", "opus": "claude-opus-5-5",
+		}},
+		{measured: []version{{2, 1, 329}, {2, 1, 332}}, prices: newPrices(), models: map[string]string{
+			"haiku": "claude-haiku-5-5", "sonnet": "claude-sonnet-5-5", "opus": "claude-opus-5-5",
+		}},
 	}
 }
 
@@ -65,6 +80,9 @@ type version struct{ major, minor, patch int }
 
 // String returns the version in the form "2.1.332".
 func (v version) String() string { return fmt.Sprintf("%d.%d.%d", v.major, v.minor, v.patch) }
+
+// earliest is the oldest version with the options and hooks that this package uses. Older ones are not driven at all.
+var earliest = version{2, 1, 0}
 
 func (v version) compare(other version) int {
 	return cmp.Or(cmp.Compare(v.major, other.major), cmp.Compare(v.minor, other.minor),

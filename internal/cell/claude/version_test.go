@@ -165,6 +165,23 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
+// TestEstimateUSD prices full names by the row that fits best, and aliases by the model of the newest tested version.
+func TestEstimateUSD(t *testing.T) {
+	t.Parallel()
+	for model, want := range map[string]struct {
+		name string
+		usd  float64
+	}{
+		"haiku": {"claude-haiku-5-5", 0.1}, "claude-haiku-4-5-20251001": {"claude-haiku-4", 1}, "opus": {"claude-opus-5-5", 4},
+		"claude-opus-5-5": {"claude-opus-5-5", 4}, "fable": {"claude-fable-", 10}, "gpt-9": {"", 0},
+	} {
+		usd, name, known := EstimateUSD(model, Tokens{Input: 1_000_000})
+		require.Equal(t, want.name, name, model)
+		require.InDelta(t, want.usd, usd, 1e-9, model)
+		require.Equal(t, want.name != "", known)
+	}
+}
+
 func TestEstimateOfLongPromptsAndLongCaching(t *testing.T) {
 	t.Parallel()
 	require.InDelta(t, 0.5, newPrices().estimate("claude-haiku-5-5", usage{Input: 1_000_000}), 1e-9)
