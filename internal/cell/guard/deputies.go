@@ -133,7 +133,68 @@ func (j judge) isComposed(name, dir string) bool {
 
 // projectDirs returns the directories of the projects that the agent can use.
 func (j judge) projectDirs(dir string) []string {
-	return unique(slices.Concat([]string{dir}, j.roots([]string{"."}), j.origin(), j.roots(j.policy.Projects)))
+	dirs := make([]string, len(j.policy.Projects))
+	for i, entry := range j.policy.Projects {
+		dirs[i], _ = projectOf(entry)
+	}
+	return unique(slices.Concat([]string{dir}, j.roots([]string{"."}), j.origin(), j.roots(dirs)))
+}
+
+// projectFlags are the options with the name of a project.
+var projectFlags = []string{"-p", "--project-name"}
+
+// projectName matches the names that docker compose accepts.
+var projectName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*$`)
+
+// projectOf splits an entry of the policy's projects, "DIR" or "DIR -p NAME", into the directory and the name, which is
+// empty if docker compose needs none.
+func projectOf(entry string) (dir, name string) {
+	if at := strings.LastIndex(entry, " -p "); at >= 0 && projectName.MatchString(entry[at+len(" -p "):]) {
+		return entry[:at], entry[at+len(" -p "):]
+	}
+	return entry, ""
+}
+
+// project accepts the name of a project, or its absence, for a use that may act on projects only. Several projects can
+// have one directory: each is granted under exactly the name that the policy has for it.
+func (j judge) project(use *Use, got given, dir string) error {
+	if use.In != "project" || len(use.form.without) == 0 || j.limits().Anything {
+		return nil
+	}
+	name, dirs := "", []string{}
+	for _, value := range got.values {
+		switch {
+		case slices.Contains(projectFlags, value.flag):
+			name = value.word
+		case value.kind == "COMPOSE":
+			if path, err := at(value.word, dir); err == nil {
+				dirs = append(dirs, filepath.Dir(path))
+			}
+		}
+	}
+	if len(dirs) == 0 {
+		dirs = []string{dir}
+	}
+	named := got.flags["-p"] || got.flags["--project-name"]
+	for _, dir := range dirs {
+		names := j.namesAt(dir)
+		if named && (name == "" || !slices.Contains(names, name)) {
+			return denied("it is not granted with the name of another project: %s has %s in the policy", dir, listed(names))
+		}
+		if !named && len(names) > 0 && !slices.Contains(names, "") {
+			return denied("%s has several projects: it is granted with -p %s", dir, listed(names))
+		}
+	}
+	return nil
+}
+
+// listed joins names of projects for a sentence.
+func listed(names []string) string {
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, " or ")
 }
 
 // composedName returns the name of the service that runs in a container, if it is a service of a project that the agent
@@ -146,8 +207,14 @@ func (j judge) composedName(container, dir string) string {
 			if name == "" {
 				name = notInProject.ReplaceAllString(strings.ToLower(filepath.Base(each)), "")
 			}
+			names := []string{regexp.QuoteMeta(name)}
+			for _, other := range j.namesAt(each) {
+				if other != "" {
+					names = append(names, regexp.QuoteMeta(other))
+				}
+			}
 			for service, one := range read.Services {
-				numbered := regexp.MustCompile("^" + regexp.QuoteMeta(name) + "[-_]" + regexp.QuoteMeta(service) +
+				numbered := regexp.MustCompile("^(" + strings.Join(names, "|") + ")[-_]" + regexp.QuoteMeta(service) +
 					"[-_][0-9]+$")
 				if one.ContainerName == container || numbered.MatchString(container) {
 					return service

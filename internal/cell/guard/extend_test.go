@@ -134,7 +134,27 @@ func TestComposeProjects(t *testing.T) {
 	}
 	require.Equal(t, []guard.Action{{Kind: "restart", Service: "db"}, {Kind: "restart", Service: "web"}},
 		decide(2, "cd SRV/media && docker compose restart").Actions)
-	for _, dir := range []string{"srv/media", "/", "/srv/../media", "~/media"} {
+	policy, err = guard.ParsePolicyOver(deploy.Policy, []byte("version: 1\nextends: default\nprojects: ["+srv+"/media -p blue, "+srv+"/media -p green]\n"))
+	require.NoError(t, err)
+	for script, want := range map[string][2]bool{
+		"cd SRV/media && docker compose -p blue restart web":                         {false, true},
+		"cd SRV/media && docker compose --project-name=green up -d web":              {false, true},
+		"docker compose -p blue -f SRV/media/compose.yaml restart web":               {false, true},
+		"cd SRV/media && docker compose restart web":                                 {false, false}, // a third project
+		"cd SRV/media && docker compose -p red restart web":                          {false, false},
+		"cd SRV/media && docker compose -p blue -p red restart web":                  {false, false},
+		"cd SRV/media && docker compose -pred restart web":                           {false, false},
+		"docker compose -p blue -f SRV/media/sub/compose.yaml restart web":           {false, false},
+		"docker compose -p blue restart web":                                         {false, false}, // of the working directory
+		"docker compose restart web":                                                 {false, true},
+		"cd SRV/media && docker compose -p blue logs --tail 20 web":                  {true, true},
+		"cd SRV/media && docker compose -p blue -f SRV/other/compose.yaml up -d web": {false, false},
+		"cd SRV/media && docker compose -p blue --project-name red restart web":      {false, false},
+	} {
+		require.Equal(t, want, [2]bool{decide(1, script).Allowed, decide(2, script).Allowed}, script)
+	}
+	require.Equal(t, []guard.Action{{Kind: "restart", Service: "web"}}, decide(2, "docker restart green-web-1").Actions)
+	for _, dir := range []string{"srv/media", "/", "/srv/../media", "~/media", "/srv/media/../x -p blue"} {
 		_, err := guard.ParsePolicyOver(deploy.Policy, []byte("version: 1\nextends: default\nprojects: ["+dir+"]\n"))
 		require.ErrorContains(t, err, "must be the absolute path of a directory", dir)
 	}

@@ -323,10 +323,11 @@ func (f *form) wrapped(args []string) (kind string, command []string) {
 	return f.args[before].kind, args[before:]
 }
 
-// checkNeeds returns an error if a required option is missing, or if a forbidden option is given.
-func (f *form) checkNeeds(g *given) error {
+// checkNeeds returns an error if a required option is missing, or if a forbidden option is given. The project of a use
+// that is limited to projects may have its name (see judge.project).
+func (f *form) checkNeeds(g *given, ofProject bool) error {
 	for _, name := range f.without {
-		if g.flags[name] {
+		if g.flags[name] && !(ofProject && slices.Contains(projectFlags, name)) {
 			return denied("it is not granted with %s", name)
 		}
 	}

@@ -242,7 +242,7 @@ func (j judge) use(use *Use, name string, command Command, words []string, befor
 	if len(use.Commands) > 0 && use.form.args == nil && !use.AnyOption {
 		return found{}, fitsLess, denied("a subcommand is missing")
 	}
-	if err := use.form.checkNeeds(&got); err != nil {
+	if err := use.form.checkNeeds(&got, use.In == "project"); err != nil {
 		return found{}, fitsLess, err
 	}
 	if use.Tier <= j.tier {
@@ -269,7 +269,7 @@ func (j judge) grants(use *Use, name string, command Command, got given) (found,
 		return found{}, err
 	}
 	command.Dir = dir
-	if err := j.in(use, command.Dir); err != nil {
+	if err := errors.Join(j.in(use, command.Dir), j.project(use, got, command.Dir)); err != nil {
 		return found{}, err
 	}
 	args, err := use.form.assign(got.args)
@@ -327,9 +327,22 @@ func (j judge) changed(got given, dir string) (string, error) {
 
 // isProject reports whether a directory is the directory of one of the policy's projects. A directory below it is none:
 // another project can be there.
-func (j judge) isProject(dir string) bool {
+func (j judge) isProject(dir string) bool { return len(j.namesAt(dir)) > 0 }
+
+// namesAt returns the names of the policy's projects whose directory is dir; the name of the one that needs no name is
+// empty.
+func (j judge) namesAt(dir string) (names []string) {
 	resolved, err := j.files.Resolve(dir)
-	return err == nil && !j.remote && slices.Contains(j.roots(j.policy.Projects), resolved)
+	if err != nil || j.remote {
+		return nil
+	}
+	for _, entry := range j.policy.Projects {
+		at, name := projectOf(entry)
+		if slices.Contains(j.roots([]string{at}), resolved) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // actionsOf returns the actions of a command on services.

@@ -25,8 +25,9 @@ type Policy struct {
 	Environment []string `yaml:"environment"`
 	// Directories lists the directories of permitted programs, as absolute paths.
 	Directories []string `yaml:"directories"`
-	// Projects lists the directories of Compose projects outside of the working directory, as absolute paths. A tier
-	// may use docker compose with them as with a project of its working directory. It may not read other files there.
+	// Projects lists the directories of Compose projects outside of the working directory, as absolute paths, each with
+	// " -p NAME" if docker compose needs the project's name. A tier may use docker compose with them as with a project of
+	// its working directory. It may not read other files there.
 	Projects []string `yaml:"projects"`
 	// Checks says what the checks and previews of a repository may use.
 	Checks Checks `yaml:"checks"`
@@ -239,10 +240,11 @@ func (p *Policy) checkRules() error {
 	if err := p.checkPatterns(); err != nil {
 		return err
 	}
-	for i, dir := range p.Projects {
+	for i, entry := range p.Projects {
+		dir, _ := projectOf(entry)
 		if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || dir == "/" {
 			return &mistake{[]any{"projects", i}, fmt.Errorf("must be the absolute path of a directory, and is %q",
-				dir)}
+				entry)}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Programs)) {
