@@ -65,8 +65,8 @@ build: ## Build bin/worker and bin/claudeops, or one of them: PROGRAMS=worker
 
 .PHONY: demo
 demo: ## Watch a simulated incident climb all three tiers; DEMO=--keep leaves everything up
-	@echo 'Compiling. The first time it takes three to six minutes on two cores, most of it for the Temporal server.' >&2
-	@$(GO) build $(BUILD) -o $(BIN)/claudeops ./starter
+	@echo 'Compiling. The first time it takes three to six minutes on two idle cores, most of it for the Temporal server.' >&2
+	@sh tools/build.sh $(BIN)/claudeops ./starter $(BUILD)
 	@$(BIN)/claudeops demo $(DEMO)
 
 # The link `starter` is the program's former name, for one release. DESTDIR is for packages. The parts for systemd are left
