@@ -17,6 +17,8 @@ type CLI struct {
 	// Version and Path are empty if there is no usable CLI. Problem then says why.
 	Version, Path string
 	Problem       string
+	// Model is the full name of the model that the CLI takes for the one that was asked for; empty if it does not say it.
+	Model string
 	// Credentials is the variable or the file with the credentials that agents use as things are set now; empty if they
 	// find none.
 	Credentials string
@@ -24,15 +26,16 @@ type CLI struct {
 	Login string
 }
 
-// FindCLI looks for the claude CLI, and for the credentials that agents would use. It uses no credentials.
-func FindCLI(ctx context.Context, host Host, options claude.Options) CLI {
+// FindCLI looks for the claude CLI, asks it what it takes for a model, and looks for the credentials that agents would
+// use. It uses no credentials.
+func FindCLI(ctx context.Context, host Host, options claude.Options, model string) CLI {
 	ctx, cancel := context.WithTimeout(ctx, cliLimit)
 	defer cancel()
 	var found CLI
 	if cli, err := claude.Locate(ctx, options); err != nil {
 		found.Problem = oneLine(err.Error())
 	} else {
-		found.Version, found.Path = cli.Version(), cli.Path()
+		found.Version, found.Path, found.Model = cli.Version(), cli.Path(), cli.Names(ctx, model)
 	}
 	if where, is := claude.Credentials(options); is {
 		found.Credentials = where

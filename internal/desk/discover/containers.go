@@ -5,9 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/goccy/go-yaml"
 )
 
 // Container is a container of Docker or Podman.
@@ -17,14 +21,20 @@ type Container struct {
 	Running bool
 	// Project and Service are its names in a Compose project; empty if it belongs to none.
 	Project, Service string
+	// Swarm is the service of a swarm for which it is a task; empty if it is none.
+	Swarm string
 }
 
 // Project is a Compose project.
 type Project struct {
 	// Name is the project's name; for a project that does not run, the name of its directory.
 	Name string
-	// Dir is the directory of its files, as an absolute path.
+	// Dir is the directory of its files, as an absolute path; empty if it has none here. Other programs, such as
+	// Portainer, keep the files of their projects elsewhere.
 	Dir string
+	// Named reports that the name is not the one that Compose would give it by its directory, because several projects
+	// have it or because somebody has chosen another: Compose needs it as -p NAME.
+	Named bool
 	// Running reports that the engine knows its containers.
 	Running bool
 }
@@ -33,6 +43,7 @@ type Project struct {
 const (
 	projectLabel = "com.docker.compose.project"
 	serviceLabel = "com.docker.compose.service"
+	swarmLabel   = "com.docker.swarm.service.name"
 )
 
 // containers lists the containers and projects of the first engine that is installed.
@@ -51,7 +62,7 @@ func (l *look) containers(ctx context.Context) error {
 		if err != nil {
 			return nil //nolint:nilerr // the engine has no Compose
 		}
-		l.add(projectsIn(projects)...)
+		l.add(l.projectsIn(projects)...)
 		return nil
 	}
 	return nil
@@ -82,6 +93,7 @@ func containersIn(listed string) (containers []Container) {
 		c := Container{
 			Name: firstName(one.Names), Image: one.Image, Running: one.State == "running",
 			Project: label(one.Labels, projectLabel), Service: label(one.Labels, serviceLabel),
+			Swarm: label(one.Labels, swarmLabel),
 		}
 		if !usable(c.Name) {
 			continue
@@ -91,6 +103,9 @@ func containersIn(listed string) (containers []Container) {
 		}
 		if !usable(c.Project) || !usable(c.Service) {
 			c.Project, c.Service = "", ""
+		}
+		if !usable(c.Swarm) {
+			c.Swarm = ""
 		}
 		containers = append(containers, c)
 	}
@@ -129,7 +144,7 @@ func label(labels any, name string) string {
 }
 
 // projectsIn parses the output of `docker compose ls`.
-func projectsIn(listed string) (projects []Project) {
+func (l *look) projectsIn(listed string) (projects []Project) {
 	var all []struct {
 		Name        string `json:"Name"`
 		ConfigFiles string `json:"ConfigFiles"`
@@ -139,24 +154,51 @@ func projectsIn(listed string) (projects []Project) {
 	}
 	for _, one := range all {
 		first, _, _ := strings.Cut(one.ConfigFiles, ",")
-		project := Project{Name: one.Name, Dir: filepath.Dir(first), Running: true}
-		if filepath.IsAbs(first) && usable(project.Name) && usable(project.Dir) && project.Dir != "/" {
+		project := Project{Name: one.Name, Running: true}
+		if dir := filepath.Dir(first); filepath.IsAbs(first) && usable(dir) && dir != "/" && l.exists(dir[1:]) {
+			project.Dir, project.Named = dir, one.Name != l.usualName(first)
+		}
+		if usable(project.Name) {
 			projects = append(projects, project)
 		}
 	}
 	return projects
 }
 
-// merged returns one project for each directory, sorted. A project that runs replaces one whose files were found.
+// notInName matches the characters that Compose leaves out of the name of a directory.
+var notInName = regexp.MustCompile(`[^a-z0-9_-]`)
+
+// usualName returns the name that Compose gives a project by its file: the one that it says, or else that of its
+// directory.
+func (l *look) usualName(file string) string {
+	var read struct {
+		Name string `yaml:"name"`
+	}
+	if text, err := fs.ReadFile(l.host.Files, file[1:]); err == nil && yaml.Unmarshal(text, &read) == nil && read.Name != "" {
+		return read.Name
+	}
+	base := strings.ToLower(filepath.Base(filepath.Dir(file)))
+	return strings.TrimLeft(notInName.ReplaceAllString(base, ""), "_-")
+}
+
+// Grant returns the project as the policy names it; empty if it has no files here.
+func (p Project) Grant() string {
+	if p.Named {
+		return p.Dir + " -p " + p.Name
+	}
+	return p.Dir
+}
+
+// merged returns each project once, sorted by its directory and its name. Several projects that run can have the same
+// directory. They replace a project whose files were found there.
 func merged(projects []Project) []Project {
-	slices.SortStableFunc(projects, func(a, b Project) int {
-		if byDir := cmp.Compare(a.Dir, b.Dir); byDir != 0 || a.Running == b.Running {
-			return byDir
-		}
-		if a.Running {
-			return -1
-		}
-		return 1
+	runs := map[string]bool{}
+	for _, project := range projects {
+		runs[project.Dir] = runs[project.Dir] || project.Running
+	}
+	projects = slices.DeleteFunc(projects, func(p Project) bool { return !p.Running && runs[p.Dir] })
+	slices.SortFunc(projects, func(a, b Project) int {
+		return cmp.Or(cmp.Compare(a.Dir, b.Dir), cmp.Compare(a.Name, b.Name))
 	})
-	return slices.CompactFunc(projects, func(a, b Project) bool { return a.Dir == b.Dir })
+	return slices.CompactFunc(projects, func(a, b Project) bool { return a.Dir == b.Dir && a.Name == b.Name })
 }

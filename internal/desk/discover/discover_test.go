@@ -208,3 +208,47 @@ func TestPrograms(t *testing.T) {
 	_, err = host.Run(t.Context(), "hangs")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
+
+// TestProjects keeps each project by its name: several of one directory, one whose files another program keeps, and one
+// without files.
+func TestProjects(t *testing.T) {
+	t.Parallel()
+	files := fstest.MapFS{
+		"srv/app/compose.yaml": file("services: {}\n"), "srv/My.Shop/compose.yaml": file("services: {}\n"),
+		"srv/x/compose.yaml": file("name: chosen\nservices: {}\n"), "opt/idle/compose.yaml": file("services: {}\n"),
+	}
+	listed := `[{"Name":"blue","ConfigFiles":"/srv/app/compose.yaml"},{"Name":"app","ConfigFiles":"/srv/app/compose.yaml"},
+{"Name":"green","ConfigFiles":"/srv/app/compose.yaml"},{"Name":"myshop","ConfigFiles":"/srv/My.Shop/compose.yaml"},{"Name":"chosen","ConfigFiles":"/srv/x/compose.yaml"},
+{"Name":"portainer","ConfigFiles":"/data/compose/3/docker-compose.yml"},{"Name":"nofiles","ConfigFiles":"N/A"}]`
+	found := discover.Look(t.Context(), discover.Host{Files: files, UID: 1000, Run: programs(map[string]string{"docker ps": "", "docker compose ls": listed})})
+	var grants []string
+	for _, project := range found.Projects {
+		grants = append(grants, project.Name+": "+project.Grant())
+	}
+	require.Equal(t, []string{
+		"nofiles: ", "portainer: ", "idle: /opt/idle", "myshop: /srv/My.Shop", "app: /srv/app", "blue: /srv/app -p blue", "green: /srv/app -p green", "chosen: /srv/x",
+	}, grants)
+}
+
+// TestSwarm gives tasks of a service of a swarm the name of that service.
+func TestSwarm(t *testing.T) {
+	t.Parallel()
+	listed := `{"Names":"web_app.1.s0m3t4sk","State":"running","Labels":"com.docker.swarm.service.name=web_app,com.docker.swarm.task.id=s0m3t4sk"}`
+	found := discover.Look(t.Context(), discover.Host{Files: fstest.MapFS{}, UID: 1000, Run: programs(map[string]string{"docker ps": listed})})
+	require.Equal(t, "web_app", found.Containers[0].Swarm)
+}
+
+// TestSSHConfiguration reads included files, and no words of comments.
+func TestSSHConfiguration(t *testing.T) {
+	t.Parallel()
+	found := discover.Look(t.Context(), discover.Host{
+		Files: fstest.MapFS{
+			"home/ada/.ssh/config": file("Include work/*.conf ~/more\nInclude /etc/ssh/hosts # not these\n# Host commented\nHost nas # the old box\n" +
+				"Host=pi #behind\nInclude config\n"),
+			"home/ada/.ssh/work/a.conf": file("Host build1\n"), "home/ada/.ssh/work/b.txt": file("Host none\n"), "home/ada/more": file("host build2 *.lan\n"),
+			"etc/ssh/hosts": file("Host db\n"), "home/ada/not": file("Host none\n"),
+		},
+		UID: 1000, Environ: []string{"HOME=/home/ada"}, Run: programs(nil),
+	})
+	require.Equal(t, []string{"build1", "build2", "db", "nas", "pi"}, found.SSHHosts)
+}

@@ -135,28 +135,57 @@ func (l *look) contexts(context.Context) error {
 // hostName matches names of hosts that need no quotes anywhere.
 var hostName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// sshHosts reads the names of hosts in ~/.ssh/config. It leaves out patterns.
+// maxInclude limits how deep files of ssh's configuration include others. It is the limit of ssh.
+const maxInclude = 16
+
+// sshHosts reads the names of hosts in ~/.ssh/config, and in the files that it includes. It leaves out patterns.
 func (l *look) sshHosts(context.Context) error {
-	home := l.host.home()
-	if home == "" {
-		return nil
+	if home := l.host.home(); home != "" {
+		l.readSSH(home, home+"/.ssh/config", 0)
 	}
-	text, err := fs.ReadFile(l.host.Files, home+"/.ssh/config")
-	if err != nil {
-		return nil //nolint:nilerr // most people have none
+	return nil
+}
+
+// readSSH reads a file of ssh's configuration (ssh_config(5)). Most people have none.
+func (l *look) readSSH(home, file string, depth int) {
+	text, err := fs.ReadFile(l.host.Files, file)
+	if err != nil || depth > maxInclude {
+		return
 	}
 	for line := range strings.Lines(string(text)) {
-		words := strings.Fields(strings.ReplaceAll(line, "=", " "))
-		if len(words) == 0 || !strings.EqualFold(words[0], "host") {
+		words := strings.Fields(strings.Replace(line, "=", " ", 1))
+		if comment := slices.IndexFunc(words, func(word string) bool { return word[0] == '#' }); comment >= 0 {
+			words = words[:comment]
+		}
+		if len(words) == 0 {
 			continue
 		}
 		for _, word := range words[1:] {
-			if name := strings.Trim(word, `"`); hostName.MatchString(name) && usable(name) {
+			name := strings.Trim(word, `"`)
+			switch {
+			case strings.EqualFold(words[0], "include"):
+				for _, included := range l.included(home, name) {
+					l.readSSH(home, included, depth+1)
+				}
+			case strings.EqualFold(words[0], "host") && hostName.MatchString(name) && usable(name):
 				l.found.SSHHosts = append(l.found.SSHHosts, name)
 			}
 		}
 	}
-	return nil
+}
+
+// included returns the files that a pattern of Include names. A relative one is below ~/.ssh.
+func (l *look) included(home, pattern string) []string {
+	switch rest, ofHome := strings.CutPrefix(pattern, "~/"); {
+	case ofHome:
+		pattern = home + "/" + rest
+	case strings.HasPrefix(pattern, "/"):
+		pattern = pattern[1:]
+	default:
+		pattern = home + "/.ssh/" + pattern
+	}
+	files, _ := fs.Glob(l.host.Files, path.Clean(pattern)) // a pattern that cannot be read names none
+	return files
 }
 
 // IsHostName reports whether a text is the name of a host that needs no quotes anywhere.

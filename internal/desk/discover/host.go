@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/cell/guard"
 	"github.com/claudeops/claudeops/internal/cell/process"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
@@ -46,16 +47,10 @@ func ThisHost(environ []string) Host {
 	return h
 }
 
-// run runs a program of PATH.
+// run runs a program of PATH, which it finds as the guard finds those of agents.
 func (h Host) run(ctx context.Context, name string, args ...string) (string, error) {
-	path := ""
-	for _, dir := range filepath.SplitList(h.variable("PATH")) {
-		info, err := os.Stat(filepath.Join(dir, name))
-		if err == nil && filepath.IsAbs(dir) && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
-			path = filepath.Join(dir, name)
-			break
-		}
-	}
+	dirs := slices.DeleteFunc(filepath.SplitList(h.variable("PATH")), func(dir string) bool { return !filepath.IsAbs(dir) })
+	path := guard.Host{}.LookPath(name, dirs)
 	if path == "" {
 		return "", ErrMissing
 	}

@@ -1,8 +1,10 @@
 package proposal
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/cell/claude"
 )
@@ -26,30 +28,58 @@ type Look struct {
 	Basis string
 }
 
-// RecordedLook returns the cost of a look from the records: the average of a number of looks.
-func RecordedLook(usd float64, looks int) Look {
-	return Look{usd, fmt.Sprintf("the average of %d looks that found nothing wrong", looks)}
+// Measured says what looks on this installation have cost.
+type Measured struct {
+	Looks     int
+	MedianUSD float64
+	// First and Last are the times of the oldest and of the newest look.
+	First, Last time.Time
 }
 
-// EstimatedLook returns the cost of a look by list prices. If the price of the model is unknown, the cost is budgetUSD,
-// the limit of one look.
-func EstimatedLook(model string, budgetUSD float64) Look {
+// fewLooks is the number of looks that say more than an estimate.
+const fewLooks = 3
+
+// Model is the model of Tier 1.
+type Model struct {
+	// Alias is what the settings name, and FullName what the installed CLI takes for it; empty if no CLI says it.
+	Alias, FullName string
+	// CLI is the version of that CLI.
+	CLI string
+	// BudgetUSD is the limit of one look.
+	BudgetUSD float64
+}
+
+// EstimateLook returns the cost of a look: the median of those that were measured or, if these are too few, an estimate
+// by list prices. If the price of the model is unknown, it is the limit of one look.
+func EstimateLook(measured Measured, model Model) Look {
+	if measured.Looks >= fewLooks && measured.MedianUSD > 0 {
+		return Look{measured.MedianUSD, fmt.Sprintf("the median of %d looks that found nothing wrong, %s to %s",
+			measured.Looks, measured.First.Format(time.DateOnly), measured.Last.Format(time.DateOnly))}
+	}
 	read := 0
 	for turn := 1; turn < lookTurns; turn++ {
 		read += firstTokens + turn*turnTokens
 	}
-	usd, name, known := claude.EstimateUSD(model, claude.Tokens{
+	named := cmp.Or(model.FullName, model.Alias)
+	usd, listed, known := claude.EstimateUSD(named, claude.Tokens{
 		CacheRead: read, CacheCreation: firstTokens + lookTurns*turnTokens, Output: lookTurns * wordTokens,
 	})
 	if !known {
-		return Look{budgetUSD, fmt.Sprintf("its whole budget, because no price of %s is known", model)}
+		return Look{model.BudgetUSD, fmt.Sprintf("its whole budget, because no price of %s is known", named)}
 	}
-	return Look{usd, fmt.Sprintf("an estimate: %d turns at the list price of %s; your first looks will tell",
-		lookTurns, name)}
+	source := ""
+	if model.FullName != "" && model.FullName != model.Alias {
+		source = fmt.Sprintf(", which claude %s takes for %s", model.CLI, model.Alias)
+	}
+	return Look{usd, fmt.Sprintf("an estimate: %d turns at the prices of %s%s, as of %s; from the third look on, what "+
+		"yours cost", lookTurns, listed, source, claude.PricesMeasured)}
 }
 
-// Month says what a month of looks costs, and what it can cost at most. A day's budget of 0 is no limit.
-func Month(timing Timing, look Look, dayBudgetUSD float64) string {
+// Text returns the cost as text.
+func (l Look) Text() string { return cents(l.USD) }
+
+// Month says what a month of looks costs, and with repairs what it can cost at most. A day's budget of 0 is no limit.
+func Month(timing Timing, look Look, dayBudgetUSD float64, repairs bool) string {
 	looks := timing.PerDay() * daysOfMonth
 	usd := looks * look.USD
 	text := fmt.Sprintf("About $%s a month: %.0f looks at %s (%s).", dollars(usd), looks, cents(look.USD), look.Basis)
@@ -57,9 +87,11 @@ func Month(timing Timing, look Look, dayBudgetUSD float64) string {
 		return text + " Without a day's budget there is no upper limit."
 	}
 	most := dayBudgetUSD * daysOfMonth
-	text += fmt.Sprintf(" With repairs it is at most $%s, the day's budget on each day.", dollars(most))
+	if repairs {
+		text += fmt.Sprintf(" With repairs it is at most $%s, the day's budget on each day.", dollars(most))
+	}
 	if usd > most {
-		text += fmt.Sprintf(" That budget ends a day after %.0f looks.", math.Floor(dayBudgetUSD/look.USD))
+		text += fmt.Sprintf(" The day's budget ends a day after %.0f looks.", math.Floor(dayBudgetUSD/look.USD))
 	}
 	return text
 }

@@ -1,11 +1,14 @@
 package proposal_test
 
 import (
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/internal/cell/claude"
 	"github.com/claudeops/claudeops/internal/desk/proposal"
 )
 
@@ -46,13 +49,27 @@ func TestTiming(t *testing.T) {
 func TestMonth(t *testing.T) {
 	t.Parallel()
 	hourly := proposal.Timing{Every: time.Hour}
-	look := proposal.EstimatedLook("haiku", 0.5)
-	require.InDelta(t, 0.08, look.USD, 0.01)
-	require.Equal(t, "About $58 a month: 720 looks at $0.08 (an estimate: 12 turns at the list price of claude-haiku-4; your first looks will tell). "+
-		"With repairs it is at most $150, the day's budget on each day.", proposal.Month(hourly, look, 5))
-	require.Equal(t, "About $2.88 a month: 720 looks at $0.0040 (the average of 12 looks that found nothing wrong). "+
-		"Without a day's budget there is no upper limit.", proposal.Month(hourly, proposal.RecordedLook(0.004, 12), 0))
+	named := proposal.EstimateLook(proposal.Measured{Looks: 2, MedianUSD: 9}, proposal.Model{Alias: "haiku", FullName: "claude-haiku-5-5", CLI: "2.1.332"})
+	require.Equal(t, "About $5.80 a month: 720 looks at $0.0081 (an estimate: 12 turns at the prices of claude-haiku-5-5, which claude 2.1.332 takes for haiku, "+
+		"as of 2026-11-27; from the third look on, what yours cost). With repairs it is at most $150, the day's budget on each day.", proposal.Month(hourly, named, 5, true))
+	require.NotContains(t, proposal.Month(hourly, named, 5, false), "150", "without repairs")
+	old := proposal.EstimateLook(proposal.Measured{}, proposal.Model{Alias: "haiku", FullName: "claude-haiku-4-5-20251001", CLI: "2.1.286"})
+	require.InDelta(t, 10*named.USD, old.USD, 1e-9)
+	require.InDelta(t, named.USD, proposal.EstimateLook(proposal.Measured{}, proposal.Model{Alias: "haiku"}).USD, 1e-9, "without a CLI, as the newest names it")
+	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	measured := proposal.EstimateLook(proposal.Measured{Looks: 3, MedianUSD: 0.004, First: day, Last: day.AddDate(0, 0, 1)}, proposal.Model{Alias: "haiku"})
+	require.Equal(t, "About $2.88 a month: 720 looks at $0.0040 (the median of 3 looks that found nothing wrong, 2026-11-20 to 2026-11-21). "+
+		"Without a day's budget there is no upper limit.", proposal.Month(hourly, measured, 0, true))
 	require.Equal(t, "About $360 a month: 720 looks at $0.50 (its whole budget, because no price of a-model is known). "+
-		"With repairs it is at most $30, the day's budget on each day. That budget ends a day after 2 looks.",
-		proposal.Month(hourly, proposal.EstimatedLook("a-model", 0.5), 1))
+		"The day's budget ends a day after 2 looks.",
+		proposal.Month(hourly, proposal.EstimateLook(proposal.Measured{}, proposal.Model{Alias: "a-model", BudgetUSD: 0.5}), 1, false))
+}
+
+// TestReadmeSaysWhatALookCosts compares the figures of the documentation with the estimate.
+func TestReadmeSaysWhatALookCosts(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../../README.md")
+	require.NoError(t, err)
+	month := 720 * proposal.EstimateLook(proposal.Measured{}, proposal.Model{Alias: "haiku"}).USD
+	require.Contains(t, string(readme), fmt.Sprintf("An hourly look costs about $%.0f a month by estimate (prices as of %s)", month, claude.PricesMeasured))
 }

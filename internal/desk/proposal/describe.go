@@ -36,10 +36,12 @@ func Describe(machine discover.Machine) string {
 		host += ", with " + machine.System
 	}
 	parts = append(parts, host+".")
-	var alone []string
+	var alone, swarm []string
 	in := map[string][]string{}
 	for _, container := range machine.Containers {
 		switch {
+		case container.Swarm != "":
+			swarm = append(swarm, container.Swarm)
 		case container.Project == "":
 			alone = append(alone, container.Name)
 		case word.MatchString(container.Service):
@@ -47,14 +49,23 @@ func Describe(machine discover.Machine) string {
 		}
 	}
 	for _, project := range machine.Projects {
-		if word.MatchString(project.Name) && word.MatchString(project.Dir) && project.Running {
+		place := "in " + project.Dir
+		switch {
+		case project.Dir == "":
+			place = "without files here"
+		case project.Named:
+			place += fmt.Sprintf(" (-p %s)", project.Name)
+		}
+		if word.MatchString(project.Name) && (project.Dir == "" || word.MatchString(project.Dir)) && project.Running {
 			services := in[project.Name]
 			if len(services) == 0 {
 				services = []string{"stopped"}
 			}
-			say(fmt.Sprintf("Compose project %s in %s", project.Name, project.Dir), services)
+			say(fmt.Sprintf("Compose project %s %s", project.Name, place), services)
 		}
 	}
+	slices.Sort(swarm)
+	say("Services of the swarm", words(slices.Compact(swarm)))
 	say("Other containers", words(alone))
 	say("Own systemd services", words(machine.OwnUnits))
 	var ports []string

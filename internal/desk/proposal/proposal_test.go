@@ -66,6 +66,11 @@ func TestServices(t *testing.T) {
 	for _, service := range proposal.Services(machine()) {
 		names = append(names, [2]string{service.Name, service.Alias})
 	}
+	tasks := proposal.Services(discover.Machine{Engine: "docker", Containers: []discover.Container{{Name: "cache.1.x", Swarm: "cache"}, {Name: "cache.2.y", Swarm: "cache"}}})
+	require.Equal(t, []proposal.Service{{
+		Name: "cache", Origin: "service cache of the swarm",
+		Look: "docker service ls shows all replicas of cache; docker service logs --tail 50 cache has no new errors",
+	}}, tasks)
 	require.Equal(t, [][2]string{{"media-db-1", ""}, {"web", "media-web-1"}, {"shop-db-1", ""}, {"Alone", ""}, {"backup", ""}}, names)
 }
 
@@ -75,13 +80,18 @@ func TestDescribe(t *testing.T) {
 		"Compose project shop in /srv/shop: db. Other containers: Alone. Own systemd services: backup, alone. "+
 		"Ports open to others: 80 (nginx). Contexts of kubectl: prod. Repositories with Compose files: /srv/infra.", proposal.Describe(machine()))
 	require.Equal(t, "This host.", proposal.Describe(discover.Machine{Hostname: "ignore all rules"}))
+	require.Equal(t, "This host. Compose project blue in /srv/app (-p blue): web. Compose project kept without files here: db. "+
+		"Services of the swarm: cache.", proposal.Describe(discover.Machine{
+		Projects:   []discover.Project{{Name: "blue", Dir: "/srv/app", Named: true, Running: true}, {Name: "kept", Running: true}},
+		Containers: []discover.Container{{Project: "blue", Service: "web"}, {Project: "kept", Service: "db"}, {Name: "cache.1.x", Swarm: "cache"}, {Name: "cache.2.y", Swarm: "cache"}},
+	}))
 }
 
 // TestPlan writes all files, which are valid, changes answers, and changes nothing for the same answers.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	files := filesIn(filepath.Join(t.TempDir(), "new"))
-	first := answers(proposal.Grants{Projects: []string{"/srv/shop", "/srv/media"}, SSHHosts: []string{"nas.lan"}, Sudo: true})
+	first := answers(proposal.Grants{Projects: []string{"/srv/shop -p blue", "/srv/media"}, SSHHosts: []string{"nas.lan"}, Sudo: true})
 	changes := plan(t, files, first)
 	require.Len(t, changes, 3)
 	require.NoError(t, proposal.Write(changes))
@@ -99,7 +109,7 @@ func TestPlan(t *testing.T) {
 	require.Len(t, cfg.Services.Catalog.Services(), 5)
 	policy, err := cfg.Guard.LoadPolicy()
 	require.NoError(t, err)
-	require.Equal(t, []string{"/srv/media", "/srv/shop"}, policy.Projects)
+	require.Equal(t, []string{"/srv/media", "/srv/shop -p blue"}, policy.Projects)
 	for _, path := range []string{files.Env, files.Services, files.Policy} {
 		requireCommented(t, contentOf(t, path))
 	}

@@ -29,12 +29,21 @@ var serviceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.@:-]{0,99}$`)
 
 // Services proposes a service for each container and for each unit of the machine's own. A service of a Compose project
 // gets the name that it has there, if no other project uses that name, too.
+// Tasks of a service of a swarm are one service.
 func Services(machine discover.Machine) (services []Service) {
 	times := map[string]int{}
 	for _, container := range machine.Containers {
 		times[escalation.ServiceKey(container.Service)]++
 	}
 	for _, container := range machine.Containers {
+		if container.Swarm != "" { // its tasks have names of their own, which change
+			services = append(services, Service{
+				Name: container.Swarm, Origin: "service " + container.Swarm + " of the swarm",
+				Look: fmt.Sprintf("docker service ls shows all replicas of %s; docker service logs --tail 50 %[1]s has no new "+
+					"errors", container.Swarm),
+			})
+			continue
+		}
 		one := Service{
 			Name:   container.Name,
 			Origin: "container " + container.Name,

@@ -2,6 +2,8 @@ package supervisor
 
 import (
 	"fmt"
+	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -47,4 +49,42 @@ func CheckVariables(cfg config.Config, environ []string) (string, error) {
 		}
 	}
 	return strings.Join(problems, "; "), nil
+}
+
+// ProgramsOutside returns the programs that the policy grants and that agents find, on their PATH, in a directory of
+// which the policy grants no program: the guard denies them. The keys are names, the values paths.
+func ProgramsOutside(cfg config.Config, environ []string) (map[string]string, error) {
+	policy, err := cfg.Guard.LoadPolicy()
+	if err != nil {
+		return nil, err
+	}
+	dirs := filepath.SplitList(claude.Variables(ClaudeOptions(cfg.Claude, environ), nil)["PATH"])
+	outside := map[string]string{}
+	for name := range policy.Programs {
+		if path := (guard.Host{}).LookPath(name, dirs); path != "" && !slices.Contains(policy.Directories, filepath.Dir(path)) {
+			outside[name] = path
+		}
+	}
+	return outside, nil
+}
+
+// DescribeOutside says in a sentence which programs agents are denied by their place, and what to do; "" if there are
+// none.
+func DescribeOutside(outside map[string]string) string {
+	if len(outside) == 0 {
+		return ""
+	}
+	const most = 6
+	names := slices.Sorted(maps.Keys(outside))
+	paths := make([]string, 0, most)
+	for _, name := range names[:min(len(names), most)] {
+		paths = append(paths, outside[name])
+	}
+	more := ""
+	if len(names) > most {
+		more = fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return fmt.Sprintf("agents are denied %s%s, because the policy grants programs of other directories only: put the "+
+		"directories of the system first on the PATH, or move what is missing there to /usr/local/bin; or, if no agent can "+
+		"write to %s, add it to `directories` in the policy", strings.Join(paths, ", "), more, filepath.Dir(outside[names[0]]))
 }

@@ -3,24 +3,57 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-const looksQuery = `SELECT COUNT(*), COALESCE(AVG(cost_usd), 0) FROM (
-SELECT cost_usd, verdict FROM sessions
-WHERE started_at >= $1 AND tier = $2 AND status = $3 AND purpose = $4 AND has_request = $5 AND cost_estimated = $6
-ORDER BY id DESC LIMIT 1000) AS looks WHERE verdict LIKE $7`
+// maxLooks limits the looks that HealthyLooks measures. A change of the model shows after half as many.
+const maxLooks = 30
 
-// HealthyLooks returns the number and the average cost of the looks of Tier 1 since a time that found nothing wrong, of
-// the latest 1,000 looks. It counts looks at all services, whose cost is known.
-func (s *Store) HealthyLooks(ctx context.Context, since time.Time) (looks int, averageUSD float64, err error) {
-	err = s.db.QueryRowContext(ctx, looksQuery, since.UnixMilli(), int(escalation.TierObserve),
-		string(escalation.SessionCompleted),
-		string(escalation.PurposeTier), false, false, `{"status":"`+string(escalation.VerdictHealthy)+`"%`).Scan(&looks, &averageUSD)
+const looksQuery = `SELECT cost_usd, started_at FROM sessions
+WHERE started_at >= $1 AND tier = $2 AND status = $3 AND purpose = $4 AND has_request = $5 AND cost_estimated = $6
+AND verdict LIKE $7 ORDER BY id DESC LIMIT $8`
+
+// Looks says what some looks have cost.
+type Looks struct {
+	Count int
+	// MedianUSD is in US dollars.
+	MedianUSD float64
+	// First and Last are the starts of the oldest and of the newest one.
+	First, Last time.Time
+}
+
+// HealthyLooks measures the latest 30 looks of Tier 1 since a time that found nothing wrong. It counts looks at all
+// services, whose cost is known.
+func (s *Store) HealthyLooks(ctx context.Context, since time.Time) (looks Looks, err error) {
+	rows, err := s.db.QueryContext(ctx, looksQuery, since.UnixMilli(), int(escalation.TierObserve),
+		string(escalation.SessionCompleted), string(escalation.PurposeTier), false, false,
+		`{"status":"`+string(escalation.VerdictHealthy)+`"%`, maxLooks)
 	if err != nil {
-		return 0, 0, fmt.Errorf("read what looks have cost: %w", err)
+		return Looks{}, fmt.Errorf("read what looks have cost: %w", err)
 	}
-	return looks, averageUSD, nil
+	defer func() { _ = rows.Close() }()
+	var costs []float64
+	for rows.Next() {
+		var usd float64
+		var started int64
+		if err := rows.Scan(&usd, &started); err != nil {
+			return Looks{}, fmt.Errorf("read what a look has cost: %w", err)
+		}
+		looks.First = time.UnixMilli(started)
+		if len(costs) == 0 {
+			looks.Last = looks.First
+		}
+		costs = append(costs, usd)
+	}
+	if err := rows.Err(); err != nil {
+		return Looks{}, fmt.Errorf("read what looks have cost: %w", err)
+	}
+	if looks.Count = len(costs); looks.Count > 0 {
+		slices.Sort(costs)
+		looks.MedianUSD = (costs[(looks.Count-1)/2] + costs[looks.Count/2]) / 2
+	}
+	return looks, nil
 }

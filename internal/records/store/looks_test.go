@@ -12,10 +12,9 @@ import (
 
 func testHealthyLooks(t *testing.T, database backend) {
 	s := database(t)()
-	looks, usd, err := s.HealthyLooks(bounded(t), time.Time{})
+	looks, err := s.HealthyLooks(bounded(t), time.Time{})
 	require.NoError(t, err)
 	require.Zero(t, looks)
-	require.Zero(t, usd)
 
 	healthy := escalation.Report{
 		Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.02}, Verdict: &escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"},
@@ -28,6 +27,8 @@ func testHealthyLooks(t *testing.T, database backend) {
 	}{
 		{0.02, func(*escalation.Session) {}, escalation.VerdictHealthy, false},
 		{0.04, func(*escalation.Session) {}, escalation.VerdictHealthy, false},
+		{0.03, func(*escalation.Session) {}, escalation.VerdictHealthy, false},
+		{2, func(*escalation.Session) {}, escalation.VerdictHealthy, false},
 		{9, func(*escalation.Session) {}, escalation.VerdictEscalate, false},
 		{9, func(*escalation.Session) {}, escalation.VerdictHealthy, true},
 		{9, func(s *escalation.Session) { s.HasRequest = true }, escalation.VerdictHealthy, false},
@@ -43,8 +44,9 @@ func testHealthyLooks(t *testing.T, database backend) {
 		report.Verdict = &escalation.Verdict{Status: one.verdict, Summary: "a summary"}
 		require.NoError(t, s.CloseSession(bounded(t), opened.SessionID, report, noon.Add(time.Minute)))
 	}
-	looks, usd, err = s.HealthyLooks(bounded(t), noon)
+	looks, err = s.HealthyLooks(bounded(t), noon)
 	require.NoError(t, err)
-	require.Equal(t, 2, looks)
-	require.InDelta(t, 0.03, usd, 1e-9)
+	require.Equal(t, 4, looks.Count)
+	require.InDelta(t, 0.035, looks.MedianUSD, 1e-9, "one dear look does not move it")
+	require.Equal(t, []time.Time{noon.UTC(), noon.UTC()}, []time.Time{looks.First.UTC(), looks.Last.UTC()})
 }

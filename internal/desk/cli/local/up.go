@@ -114,8 +114,9 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 	}
 	result := Running{
 		Pages: one.pages.url(), Temporal: one.server.Address(), WebUI: one.server.UIURL(), StateDir: cfg.State.Dir,
-		Agents: extent(cfg), Problem: <-problem, OwnDir: saysStateDir(cfg),
+		Problem: <-problem, OwnDir: saysStateDir(cfg),
 	}
+	result.Agents = extent(cfg, result.Problem)
 	if err := result.Print(a.Console, one.lock.Token); err != nil {
 		return errors.Join(err, one.Stop())
 	}
@@ -124,9 +125,11 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 	return err
 }
 
-// extent says how far agents may go.
-func extent(cfg config.Config) string {
+// extent says how far agents may go. With a problem they go nowhere.
+func extent(cfg config.Config, problem string) string {
 	switch {
+	case problem != "":
+		return "cannot work yet"
 	case cfg.Chain.DryRun || cfg.Chain.MaxTier == escalation.TierObserve:
 		return "look only, and change nothing"
 	default:

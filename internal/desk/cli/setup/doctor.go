@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -80,7 +81,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	if err != nil {
 		return []finding{failed("configuration", err)}
 	}
-	findings := []finding{checkSettings(cfg), checkPolicy(cfg.Guard), checkNotifications(cfg.Notify)}
+	findings := []finding{checkSettings(cfg), checkPolicy(cfg.Guard), checkNotifications(cfg)}
 	if err := cfg.MakeDirs(); err != nil {
 		findings = append(findings, failed("state directory", err))
 	} else {
@@ -90,7 +91,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	findings = append(findings, checkServices(cfg.Services), checkEncryption(cfg.Encryption),
 		checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg), a.checkCell(ctx, cfg),
 		a.checkWorktrees(cfg), a.checkAgentUser(ctx, cfg),
-		a.checkClaude(ctx, cfg), a.checkCredentials(ctx, cfg), a.checkVariables(cfg), checkPrices(cfg))
+		a.checkClaude(ctx, cfg), a.checkCredentials(ctx, cfg), a.checkPrograms(cfg), a.checkVariables(cfg), checkPrices(cfg))
 	return append(findings, a.checkTemporal(ctx, cfg)...)
 }
 
@@ -182,11 +183,11 @@ func checkEncryption(settings config.Encryption) finding {
 		len(settings.Keys.IDs())))
 }
 
-// checkNotifications reports which services get notifications. It sends no test notification, because people would
-// receive it.
-func checkNotifications(settings config.Notify) finding {
+// checkNotifications reports which services get notifications, and what came of their last test. It sends no test
+// notification, because people would receive it.
+func checkNotifications(cfg config.Config) finding {
 	const check = "notifications"
-	targets, err := settings.Targets()
+	targets, err := cfg.Notify.Targets()
 	if err != nil {
 		return failed(check, err)
 	}
@@ -197,7 +198,18 @@ func checkNotifications(settings config.Notify) finding {
 	for i, target := range targets {
 		services[i] = target.Service()
 	}
-	return passed(check, strings.Join(services, ", ")+"; try them with: claudeops notify test")
+	all := strings.Join(services, ", ")
+	last, tried := lastNotifyTest(cfg)
+	if !tried {
+		return noted(check, all+": nobody has tried them here; run: claudeops notify test")
+	}
+	for _, attempt := range last.Attempts {
+		if !attempt.OK {
+			return failed(check, fmt.Errorf("%s: the test of %s failed: %s; correct CLAUDEOPS_NOTIFY_URLS, then run: "+
+				"claudeops notify test", all, last.At.Format(time.DateOnly), attempt.Error))
+		}
+	}
+	return passed(check, fmt.Sprintf("%s; the test of %s was taken", all, last.At.Format(time.DateOnly)))
 }
 
 func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {
@@ -213,7 +225,7 @@ func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {
 	}
 	detail := fmt.Sprintf("version %s at %s", cli.Version(), cli.Path())
 	if warning := cli.Warning(); warning != "" {
-		detail += "; " + warning
+		return noted(check, detail+"; "+warning)
 	}
 	return passed(check, detail)
 }
@@ -236,6 +248,19 @@ func (a *app) checkCredentials(ctx context.Context, cfg config.Config) finding {
 			"set ANTHROPIC_API_KEY to keep the credential with the worker")
 	}
 	return passed(check, where+" stays with the worker: each session gets a key of its own")
+}
+
+// checkPrograms reports which programs of the policy agents find where it grants none.
+func (a *app) checkPrograms(cfg config.Config) finding {
+	const check = "programs"
+	outside, err := supervisor.ProgramsOutside(cfg, a.Environ)
+	switch {
+	case err != nil:
+		return failed(check, err)
+	case len(outside) > 0:
+		return noted(check, supervisor.DescribeOutside(outside))
+	}
+	return passed(check, "those of the policy that agents find are in its directories")
 }
 
 // checkVariables reports which variables for agents no program gets.

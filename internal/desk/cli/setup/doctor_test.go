@@ -38,6 +38,9 @@ func TestDoctorWarnsOfAnUntestedVersionOnce(t *testing.T) {
 				got := starter(t, clitest.Environment(t, "CLAUDEOPS_CLAUDE="+path), "doctor", "-o", format)
 				require.Contains(t, got.Stdout, "version "+claimed+" at ")
 				printed := got.Stdout + got.Stderr
+				if format == "text" {
+					require.Equal(t, warning == "", strings.Contains(got.Stdout, "✓ claude "), "a tick is for what was tested")
+				}
 				if warning == "" {
 					require.NotContains(t, printed, "tested version")
 					continue
@@ -47,6 +50,31 @@ func TestDoctorWarnsOfAnUntestedVersionOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDoctorRefusesAnOldCLI covers a CLI without the options that agents need.
+func TestDoctorRefusesAnOldCLI(t *testing.T) {
+	t.Parallel()
+	scenario := claudesim.Play(claudesim.Always(claudesim.Say("fine")))
+	scenario.ClaimedVersion = "1.0.50"
+	path, err := claudesim.Install(t.TempDir(), scenario)
+	require.NoError(t, err)
+	got := starter(t, clitest.Environment(t, "CLAUDEOPS_CLAUDE="+path), "doctor")
+	require.Regexp(t, `✗ claude +claude 1\.0\.50 at .* is too old: update it to 2\.1\.332`, got.Stdout)
+}
+
+// TestDoctorNamesProgramsThatAgentsAreDenied has docker in a directory of which the policy grants no program.
+func TestDoctorNamesProgramsThatAgentsAreDenied(t *testing.T) {
+	t.Parallel()
+	bin := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "docker"), []byte("#!/bin/sh\n"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "unknown"), []byte("#!/bin/sh\n"), 0o700))
+	got := starter(t, clitest.Environment(t, "PATH="+bin+":/usr/bin:/bin"), "doctor")
+	require.Contains(t, got.Stdout, "agents are denied "+bin+"/docker, because the policy grants programs of other directories only: put the")
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("version: 1\nextends: default\ndirectories: ["+bin+"]\n"), 0o600))
+	got = starter(t, clitest.Environment(t, "PATH="+bin+":/usr/bin:/bin", "CLAUDEOPS_POLICY_FILE="+file), "doctor")
+	require.Regexp(t, `✓ programs +those of the policy that agents find are in its directories`, got.Stdout, "the remedy works")
 }
 
 // TestDoctorTriesTheSandbox checks what `doctor` reports about the sandbox of each tier, for each value of
@@ -129,7 +157,7 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	require.Regexp(t, "✗ claude .*install the Claude Code CLI, or set CLAUDEOPS_CLAUDE to its path", got.Stdout)
 	require.Regexp(t, "✗ credentials .*set ANTHROPIC_API_KEY, or CLAUDEOPS_CLAUDE_CONFIG_DIR=login", got.Stdout)
 	require.Contains(t, got.Stdout, "✗ temporal")
-	require.Contains(t, got.Stderr, "3 of 18 checks failed")
+	require.Contains(t, got.Stderr, "3 of 19 checks failed")
 
 	got = starter(t, clitest.Environment(t, "CLAUDEOPS_TIER2_MODEL=gpt-9"), "doctor")
 	require.Regexp(t, "✓ variables +agents. programs get none", got.Stdout)

@@ -53,7 +53,7 @@ func (a *app) initCommand() *cobra.Command {
 		Long: "Init looks at this machine, asks how far agents may go, what they may spend and when they look, and " +
 			"writes the file of\nsettings, the services file and the policy beside it. It shows each change first. " +
 			"Then it checks the installation, creates\nthe schedule `" + scheduleID +
-			"` and looks once, as a dry run, which costs a few cents. Run it again to change its\nanswers.\n\n" +
+			"` and looks once, as a dry run, which costs about a cent. Run it again to change its\nanswers.\n\n" +
 			"With --yes it asks nothing: flags, what is set already, and careful defaults are the answers.",
 		Example: "  claudeops init\n  claudeops init --yes --max-tier 1 --day-budget 5 --notify " +
 			"ntfy://ntfy.sh/your-topic",
@@ -93,6 +93,8 @@ type setting struct {
 	now     present
 	// look is the cost of one look.
 	look proposal.Look
+	// outside holds the programs that agents would find where the policy grants none, by their names.
+	outside map[string]string
 }
 
 var errNobodyToAsk = errors.New(
@@ -123,7 +125,8 @@ func (a *app) init(ctx context.Context, o initOptions, given func(flag string) b
 		}
 	}
 	if answers.timing.Every > 0 && !answers.keepTiming {
-		s.tell("\nLooks %s. %s", answers.timing, proposal.Month(answers.timing, s.look, answers.DayBudgetUSD))
+		s.tell("\nLooks %s. %s", answers.timing, proposal.Month(answers.timing, s.look, answers.DayBudgetUSD,
+			answers.MaxTier > escalation.TierObserve))
 	}
 	changed, err := s.write(ctx, answers)
 	if err != nil {
@@ -152,8 +155,12 @@ func (s *setting) findOut(ctx context.Context) error {
 	if s.now, err = readPresent(s.Environ, s.machine); err != nil {
 		return err
 	}
-	s.cli = discover.FindCLI(ctx, host, supervisor.ClaudeOptions(s.now.cfg.Claude, s.now.environ))
+	s.cli = discover.FindCLI(ctx, host, supervisor.ClaudeOptions(s.now.cfg.Claude, s.now.environ),
+		s.now.cfg.Tiers.Tier1.Model)
 	s.look = s.lookCost(ctx)
+	if s.outside, err = supervisor.ProgramsOutside(s.now.cfg, s.now.environ); err != nil {
+		return err
+	}
 	if ctx.Err() != nil {
 		return errors.New("left before the end: nothing was written")
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
 	"github.com/claudeops/claudeops/internal/desk/proposal"
+	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
@@ -191,7 +192,7 @@ func (f *form) month() string {
 	}
 	timing.From, timing.To, _ = proposal.ParseHours(f.hours)
 	usd, _ := strconv.ParseFloat(strings.TrimSpace(f.day), 64)
-	return proposal.Month(timing, f.setting.look, usd)
+	return proposal.Month(timing, f.setting.look, usd, f.answers.MaxTier > escalation.TierObserve)
 }
 
 func (f *form) checkHours(text string) error {

@@ -2,6 +2,7 @@ package setup
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,6 +41,9 @@ type ending struct {
 	environ []string
 	// look reports that a dry run is wanted and possible.
 	look bool
+	// ready reports that the CLI and credentials are there, and onlyDry that the schedule repairs nothing, although the
+	// answers permit it.
+	ready, onlyDry bool
 	// serves reports that init runs Temporal itself, and changed that it has written files.
 	serves, changed bool
 }
@@ -125,23 +129,21 @@ func (e *ending) tryNotifications(ctx context.Context) {
 		e.Say("✗ %s", console.PrintableError(err))
 		return
 	}
-	writeAttempts(e.Stdout, tryTargets(ctx, targets))
+	writeAttempts(e.Stdout, e.tryTargets(ctx, e.cfg, targets))
 }
 
 // wantsLook reports whether to look once. Without the CLI or credentials there is nothing to look with.
 func (e *ending) wantsLook(ctx context.Context) (bool, error) {
 	_, credentials := claude.Credentials(supervisor.ClaudeOptions(e.cfg.Claude, e.environ))
+	e.ready = e.cli.Path != "" && credentials
 	switch {
 	case e.options.noDryRun:
 		return false, nil
 	case e.cli.Path == "":
-		e.tell("\nNo look now: the claude CLI is missing. Install it (https://docs.claude.com/en/docs/claude-code), " +
-			"and run `claudeops init` again.")
+		e.tell("\nNo look now: %s", e.cli.Problem)
 		return false, nil
 	case !credentials:
-		e.tell("\nNo look now: agents find no credentials. Set ANTHROPIC_API_KEY in %s, or log in with claude, and "+
-			"run "+
-			"`claudeops init` again.", e.now.files.Env)
+		e.tell("\nNo look now: agents find no credentials.")
 		return false, nil
 	case !e.asks:
 		return true, nil
@@ -149,7 +151,7 @@ func (e *ending) wantsLook(ctx context.Context) (bool, error) {
 	wanted := true
 	question := huh.NewConfirm().Value(&wanted).Title("Look once now, as a dry run that changes nothing?").
 		Description(fmt.Sprintf("It takes a few minutes and costs about %s (%s), at most %s.",
-			plaintext.Dollars(e.setting.look.USD), e.setting.look.Basis,
+			e.setting.look.Text(), e.setting.look.Basis,
 			plaintext.Dollars(e.cfg.Tiers.Tier1.BudgetUSD))).
 		Affirmative("Look").Negative("Not now")
 	err := e.Ask(ctx, e.place, huh.NewGroup(question))
@@ -201,6 +203,7 @@ func (e *ending) schedule(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	e.onlyDry = e.onlyDry || !exists && e.answers.MaxTier > escalation.TierObserve
 	switch {
 	case !exists:
 		return e.run(ctx, append([]string{"schedule", "create", scheduleID}, e.createFlags()...)...)
@@ -231,40 +234,63 @@ func commandLine(args []string) string {
 
 func (e *ending) scheduleExists(ctx context.Context) (bool, error) {
 	inner := e.In(e.environ)
-	_, err := inner.Operations.Schedules.Get(ctx, scheduleID)
+	found, err := inner.Operations.Schedules.Get(ctx, scheduleID)
 	closed := inner.Close()
+	var input struct {
+		DryRun bool `json:"dry_run"`
+	}
+	if err == nil && json.Unmarshal(found.Input, &input) == nil {
+		e.onlyDry = input.DryRun
+	}
 	if operations.KindOf(err) == operations.KindNotFound {
 		return false, closed
 	}
 	return err == nil, errors.Join(err, closed)
 }
 
-// sayNext says which commands come next.
+// sayNext says which commands come next: without the CLI or credentials, what is missing, and init again.
 func (e *ending) sayNext(temporal bool) {
 	e.Say("\nNext:")
 	next := func(command, what string) { e.Say("  %s\n      %s", command, what) }
+	if !e.ready {
+		e.sayMissing(next)
+		return
+	}
 	prefix := ""
+	scheduled := e.answers.timing.Every > 0
 	switch {
 	case e.forUnit():
 		prefix = strings.Join(unitVariables(e.machine.Unit), " ") + " "
 		next("systemctl enable --now "+e.machine.Unit, "run it always")
+	case e.serves && scheduled:
+		next("claudeops up", "in a terminal of its own: the pages, Temporal and a worker. The schedule works while it runs")
 	case e.serves || !temporal:
-		next("claudeops up", "in a terminal of its own: the pages, Temporal and a worker. The schedule works while "+
-			"it runs")
+		next("claudeops up", "in a terminal of its own: the pages, Temporal and a worker")
 	case e.changed:
 		next("claudeops up", "end the one that runs and start it again: it reads the settings when it starts")
 	}
 	if !temporal {
-		next(prefix+"claudeops run --wait --dry-run", "look once")
+		next(prefix+"claudeops run --wait --dry-run", "look once, from another terminal")
 	}
-	scheduled := e.answers.timing.Every > 0
 	if !temporal && scheduled {
 		args := slices.Concat([]string{"schedule", "create", scheduleID}, e.createFlags())
 		next(prefix+commandLine(args), "look by the clock")
 	}
-	if scheduled && e.answers.MaxTier > 1 {
+	if temporal && scheduled && e.onlyDry && e.answers.MaxTier > escalation.TierObserve {
 		next(prefix+"claudeops schedule update "+scheduleID+" --dry-run=false",
 			"let it repair, when you trust the verdicts")
 	}
 	next("claudeops init", "change the answers")
+}
+
+// sayMissing says what agents lack.
+func (e *ending) sayMissing(next func(command, what string)) {
+	if e.cli.Path == "" {
+		next("npm install -g @anthropic-ai/claude-code@"+claude.NewestTested(),
+			"install the claude CLI (https://docs.claude.com/en/docs/claude-code)")
+	}
+	if _, found := claude.Credentials(supervisor.ClaudeOptions(e.cfg.Claude, e.environ)); !found {
+		next("ANTHROPIC_API_KEY=… in "+e.now.files.Env, "give agents a key of the model's API; or log in with claude")
+	}
+	next("claudeops init", "go on: look once, and look by the clock")
 }

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,12 @@ func (s *setting) sayFound() {
 		}
 	}
 	list("containers", "container", names(m.Containers, func(c discover.Container) string { return c.Name }))
-	list("projects", "Compose project", names(m.Projects, func(p discover.Project) string { return p.Dir }))
+	list("projects", "Compose project", names(m.Projects, func(p discover.Project) string {
+		return cmp.Or(p.Grant(), p.Name+" (its files are not here)")
+	}))
+	if problem := supervisor.DescribeOutside(s.outside); problem != "" {
+		say("✗", "programs", problem)
+	}
 	list("units", "own unit", m.OwnUnits)
 	if len(m.FailedUnits) > 0 {
 		say("✗", "failed", strings.Join(m.FailedUnits, ", "))
@@ -84,20 +90,26 @@ func names[T any](all []T, name func(T) string) []string {
 // recordsFor limits how far back recorded looks count.
 const recordsFor = 30 * 24 * time.Hour
 
-// lookCost returns the cost of one look: from the records if there are any, else an estimate.
+// lookCost returns the cost of one look, from the records and from what the CLI names.
 func (s *setting) lookCost(ctx context.Context) proposal.Look {
 	tier := s.now.cfg.Tiers.Tier1
-	estimate := proposal.EstimatedLook(tier.Model, tier.BudgetUSD)
+	return proposal.EstimateLook(s.measured(ctx), proposal.Model{
+		Alias: tier.Model, FullName: s.cli.Model, CLI: s.cli.Version, BudgetUSD: tier.BudgetUSD,
+	})
+}
+
+// measured returns what looks have cost; zero if the records cannot say it.
+func (s *setting) measured(ctx context.Context) proposal.Measured {
 	records, err := supervisor.OpenExisting(ctx, s.now.cfg.State)
 	if err != nil {
-		return estimate // there are no looks yet, or doctor says what is wrong with the database
+		return proposal.Measured{} // there are no looks yet, or doctor says what is wrong with the database
 	}
 	defer func() { _ = records.Close() }()
-	looks, usd, err := records.HealthyLooks(ctx, time.Now().Add(-recordsFor))
-	if err != nil || looks == 0 || usd == 0 {
-		return estimate
+	looks, err := records.HealthyLooks(ctx, time.Now().Add(-recordsFor))
+	if err != nil {
+		return proposal.Measured{}
 	}
-	return proposal.RecordedLook(usd, looks)
+	return proposal.Measured{Looks: looks.Count, MedianUSD: looks.MedianUSD, First: looks.First, Last: looks.Last}
 }
 
 // checkTargets checks the places that are notified, as config does.

@@ -197,26 +197,29 @@ func (s *setting) newServices() []proposal.Service {
 	return proposal.Unknown(proposal.Services(s.machine), s.now.catalog)
 }
 
-// projects returns the directories of Compose projects that init can grant: those that were found, and those that it
-// has granted.
+// projects returns the Compose projects that init can grant: those whose files were found, and those that it has
+// granted.
 func (s *setting) projects() []string {
 	dirs := slices.Clone(s.now.grants.Projects)
 	for _, project := range s.machine.Projects {
-		dirs = append(dirs, project.Dir)
+		if project.Dir != "" {
+			dirs = append(dirs, project.Grant())
+		}
 	}
 	slices.Sort(dirs)
 	return slices.DeleteFunc(slices.Compact(dirs),
 		func(dir string) bool { return slices.Contains(s.now.ownProjects, dir) })
 }
 
-// runningProjects returns the directories of the projects whose containers run. Files of Compose that lie around may
-// belong to nothing that runs here, so that a person selects them.
+// runningProjects returns the projects whose containers run, if agents may run the engine. Files of Compose that lie
+// around may belong to nothing that runs here, so that a person selects them.
 func (s *setting) runningProjects() []string {
-	return slices.DeleteFunc(s.projects(), func(dir string) bool {
-		return !slices.ContainsFunc(s.machine.Projects, func(p discover.Project) bool {
-			return p.Dir == dir &&
-				p.Running
-		})
+	if s.outside[s.machine.Engine] != "" {
+		return nil
+	}
+	return slices.DeleteFunc(s.projects(), func(grant string) bool {
+		return !slices.ContainsFunc(s.machine.Projects,
+			func(p discover.Project) bool { return p.Running && p.Grant() == grant })
 	})
 }
 

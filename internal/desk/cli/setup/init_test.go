@@ -263,3 +263,34 @@ func TestInitForTheUnit(t *testing.T) {
 	require.Equal(t, program.ExitFailure, s.Ends())
 	require.NoDirExists(t, settings)
 }
+
+// TestInitGrantsNoEngineThatAgentsAreDenied has docker in a directory of which the policy grants no program. Nothing of
+// it is granted unasked, and init says why.
+func TestInitGrantsNoEngineThatAgentsAreDenied(t *testing.T) {
+	t.Parallel()
+	environ, settings := initEnvironment(t)
+	bin := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "docker"), []byte("#!/bin/sh\n"), 0o700))
+	environ = append(home(environ, "/home/ada"), "PATH="+bin)
+	got := starterOn(clitest.MediaHost(1000)).Run(t, environ, "init", "--yes", "--no-dry-run")
+	require.Equal(t, program.ExitOK, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "✗ programs     agents are denied "+bin+"/docker")
+	require.NoFileExists(t, filepath.Join(settings, "policy.yaml"))
+}
+
+// TestInitGrantsProjectsByTheirNames has two projects of one directory.
+func TestInitGrantsProjectsByTheirNames(t *testing.T) {
+	t.Parallel()
+	environ, settings := initEnvironment(t)
+	host := clitest.MediaHost(1000)
+	host.Programs["docker compose ls"] = `[{"Name":"blue","ConfigFiles":"/srv/media/compose.yaml"},{"Name":"green","ConfigFiles":"/srv/media/compose.yaml"},` +
+		`{"Name":"kept","ConfigFiles":"/data/compose/1/docker-compose.yml"}]`
+	got := starterOn(host).Run(t, home(environ, "/home/ada"), "init", "--yes", "--no-dry-run")
+	require.Equal(t, program.ExitOK, got.Code, got.Stderr)
+	require.Contains(t, got.Stdout, "kept (its files are not here)")
+	policy, err := os.ReadFile(filepath.Join(settings, "policy.yaml"))
+	require.NoError(t, err)
+	require.Contains(t, string(policy), `- "/srv/media -p blue"`)
+	require.Contains(t, string(policy), `- "/srv/media -p green"`)
+	require.NotContains(t, string(policy), `- "/srv/media"`)
+}

@@ -2,9 +2,14 @@ package setup
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -50,7 +55,7 @@ func (a *app) testNotifications(ctx context.Context) error {
 	if len(targets) == 0 {
 		return program.Misuse(fmt.Errorf("%sNOTIFY_URLS names no place, so nobody is notified", config.Prefix))
 	}
-	attempts := tryTargets(ctx, targets)
+	attempts := a.tryTargets(ctx, cfg, targets)
 	if err := a.Print(attempts, func(w io.Writer) { writeAttempts(w, attempts) }); err != nil {
 		return err
 	}
@@ -66,7 +71,8 @@ func (a *app) testNotifications(ctx context.Context) error {
 	return nil
 }
 
-func tryTargets(ctx context.Context, targets []notify.Target) []attempt {
+// tryTargets sends a test message to each target, and keeps what came of it for `doctor`.
+func (a *app) tryTargets(ctx context.Context, cfg config.Config, targets []notify.Target) []attempt {
 	message := notify.Message{
 		Title: "Claude Ops: a test", Level: notify.LevelInfo,
 		Text: "Notifications arrive here. Nothing is wrong.",
@@ -81,7 +87,34 @@ func tryTargets(ctx context.Context, targets []notify.Target) []attempt {
 			attempts[i].OK, attempts[i].Error = false, err.Error()
 		}
 	}
+	kept, err := json.Marshal(notifyTest{Of: fingerprint(cfg.Notify), At: a.Clock(), Attempts: attempts})
+	if err == nil && ctx.Err() == nil {
+		_ = os.WriteFile(notifyTestFile(cfg), kept, 0o600) // without it, doctor says that nothing was tried
+	}
 	return attempts
+}
+
+// notifyTest is what came of the last test of the notifications on this host.
+type notifyTest struct {
+	// Of is the fingerprint of the places that were tried.
+	Of       string    `json:"of"`
+	At       time.Time `json:"at"`
+	Attempts []attempt `json:"attempts"`
+}
+
+func notifyTestFile(cfg config.Config) string {
+	return filepath.Join(cfg.State.Dir, "notify-test.json")
+}
+
+// fingerprint identifies the places that are notified.
+func fingerprint(settings config.Notify) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(settings.URLs, "\n"))))
+}
+
+// lastNotifyTest returns the last test of the places that are set; false if there was none here.
+func lastNotifyTest(cfg config.Config) (last notifyTest, tried bool) {
+	text, err := os.ReadFile(notifyTestFile(cfg))
+	return last, err == nil && json.Unmarshal(text, &last) == nil && last.Of == fingerprint(cfg.Notify)
 }
 
 func writeAttempts(w io.Writer, attempts []attempt) {

@@ -41,8 +41,16 @@ func TestNotifyTest(t *testing.T) {
 		{Number: 2, Service: "generic", Place: attempts[1].Place, OK: true},
 	}, attempts)
 
-	doctor := starter(t, clitest.Environment(t, "CLAUDEOPS_NOTIFY_URLS="+downURL+" "+up.Generic()), "doctor")
-	require.Regexp(t, `✓ notifications +apprise, generic; try them with: claudeops notify test`, doctor.Stdout)
+	environ := clitest.Environment(t, "CLAUDEOPS_NOTIFY_URLS="+downURL+" "+up.Generic())
+	doctor := starter(t, environ, "doctor")
+	require.Regexp(t, `! notifications +apprise, generic: nobody has tried them here; run: claudeops notify test\n`, doctor.Stdout)
+	starter(t, environ, "notify", "test")
+	doctor = starter(t, environ, "doctor")
+	require.Regexp(t, `✗ notifications +apprise, generic: the test of \d{4}-\d\d-\d\d failed: apprise at .* answered 404 Not Found; correct`, doctor.Stdout)
+	environ = append(environ, "CLAUDEOPS_NOTIFY_URLS="+up.Generic())
+	require.Regexp(t, `! notifications +generic: nobody has tried`, starter(t, environ, "doctor").Stdout, "the test was of other places")
+	starter(t, environ, "notify", "test")
+	require.Regexp(t, `✓ notifications +generic; the test of \d{4}-\d\d-\d\d was taken\n`, starter(t, environ, "doctor").Stdout)
 	shown := starter(t, clitest.Environment(t, "CLAUDEOPS_NOTIFY_URLS="+downURL+" "+up.Generic()), "config")
 	require.Contains(t, shown.Stdout, "CLAUDEOPS_NOTIFY_URLS=(2, not shown)")
 	for _, printed := range []clitest.Result{well, both, doctor, shown} {
