@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,9 +10,11 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plant/config"
@@ -293,4 +296,22 @@ func TestInitGrantsProjectsByTheirNames(t *testing.T) {
 	require.Contains(t, string(policy), `- "/srv/media -p blue"`)
 	require.Contains(t, string(policy), `- "/srv/media -p green"`)
 	require.NotContains(t, string(policy), `- "/srv/media"`)
+}
+
+// TestInitSaysWhereTheCostsComeFrom takes the price of the model that the CLI names, and then what looks have cost.
+func TestInitSaysWhereTheCostsComeFrom(t *testing.T) {
+	t.Parallel()
+	path, err := claudesim.Install(t.TempDir(), claudesim.Play(claudesim.Always(claudesim.Say("fine"))).As(claudesim.VersionOld))
+	require.NoError(t, err)
+	environ, _ := initEnvironment(t, "CLAUDEOPS_CLAUDE="+path)
+	got := starterOn(clitest.Host{UID: 1000}).Run(t, environ, "init", "--yes", "--no-dry-run")
+	require.Contains(t, got.Stdout, "About $58 a month: 720 looks at $0.08 (an estimate: 12 turns at the prices of claude-haiku-4, which claude 2.1.286 takes for haiku, as of ")
+	require.NotContains(t, got.Stdout, "With repairs")
+
+	r := clitest.Records{T: t, Store: clitest.OpenRecords(t, environ)}
+	for i := range 3 {
+		r.Ran(fmt.Sprint("look-", i), escalation.TierObserve, time.Now().Add(-time.Duration(i)*time.Hour), escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"})
+	}
+	got = starterOn(clitest.Host{UID: 1000}).Run(t, environ, "init", "--yes", "--no-dry-run", "--every", "1h")
+	require.Contains(t, got.Stdout, "About $180 a month: 720 looks at $0.25 (the median of 3 looks that found nothing wrong, 20")
 }
