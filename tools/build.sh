@@ -13,7 +13,7 @@ result=$(mktemp)
 trap 'rm -f "$result"' EXIT
 { "$go" build -v -o "$program" "$@" "$package" 2>&1 || echo "$?" >"$result"; } | awk -v total=$((total)) '
 	/^[^ #]*$/ {
-		if (++compiled % 50 == 0) printf "  compiled %d of at most %d packages\n", compiled, total
+		if (++compiled % 50 == 0) { printf "  compiled %d of at most %d packages\n", compiled, total; fflush() }
 		next
 	}
 	{ print }' >&2

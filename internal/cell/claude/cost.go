@@ -102,8 +102,8 @@ func (l priceList) estimate(model string, u usage) float64 {
 
 // EstimateUSD returns the list price of tokens of a model in US dollars, and the name by which the list knows the
 // model. An alias such as "haiku" stands for the model that the newest measured version takes for it, or else for the
-// dearest that has the alias in its name. Tokens written to the cache are priced as if it kept them for five minutes. If
-// no price is known, EstimateUSD returns false.
+// dearest that has the alias in its name. Tokens written to the cache are priced as if it kept them for five minutes.
+// If no price is known, EstimateUSD returns false.
 func EstimateUSD(model string, tokens Tokens) (usd float64, name string, known bool) {
 	newest := newestProfile()
 	found := newest.prices.of(newest.fullName(model))

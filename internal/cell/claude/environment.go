@@ -100,8 +100,8 @@ func (c *CLI) window(model string) map[string]string {
 }
 
 // compactAt is the share in percent, of the window without room for an answer, at which the CLI summarizes a
-// conversation. In 2.1.332 that is at 48,000 tokens. Six commands at once with the longest output that the CLI shows add
-// 46,000.
+// conversation. In 2.1.332 that is at 48,000 tokens. Six commands at once with the longest output that the CLI shows
+// add 46,000.
 const compactAt = 60
 
 const (

@@ -177,9 +177,13 @@ func (j judge) project(use *Use, got given, dir string) error {
 	}
 	named := got.flags["-p"] || got.flags["--project-name"]
 	for _, dir := range dirs {
+		if dir == "" {
+			return errAtRun
+		}
 		names := j.namesAt(dir)
 		if named && (name == "" || !slices.Contains(names, name)) {
-			return denied("it is not granted with the name of another project: %s has %s in the policy", dir, listed(names))
+			return denied("it is not granted with the name of another project: %s has %s in the policy", dir,
+				listed(names))
 		}
 		if !named && len(names) > 0 && !slices.Contains(names, "") {
 			return denied("%s has several projects: it is granted with -p %s", dir, listed(names))
@@ -207,14 +211,10 @@ func (j judge) composedName(container, dir string) string {
 			if name == "" {
 				name = notInProject.ReplaceAllString(strings.ToLower(filepath.Base(each)), "")
 			}
-			names := []string{regexp.QuoteMeta(name)}
-			for _, other := range j.namesAt(each) {
-				if other != "" {
-					names = append(names, regexp.QuoteMeta(other))
-				}
-			}
+			names := []string{name}
+			names = append(names, j.namesAt(each)...)
 			for service, one := range read.Services {
-				numbered := regexp.MustCompile("^(" + strings.Join(names, "|") + ")[-_]" + regexp.QuoteMeta(service) +
+				numbered := regexp.MustCompile("^(" + alternatives(names) + ")[-_]" + regexp.QuoteMeta(service) +
 					"[-_][0-9]+$")
 				if one.ContainerName == container || numbered.MatchString(container) {
 					return service
@@ -223,6 +223,15 @@ func (j judge) composedName(container, dir string) string {
 		}
 	}
 	return container
+}
+
+// alternatives returns a pattern that matches one of several names.
+func alternatives(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = regexp.QuoteMeta(name)
+	}
+	return strings.Join(quoted, "|")
 }
 
 // notInProject matches the characters that docker compose leaves out of the name of a project.

@@ -149,6 +149,7 @@ func TestComposeProjects(t *testing.T) {
 		"docker compose restart web":                                                 {false, true},
 		"cd SRV/media && docker compose -p blue logs --tail 20 web":                  {true, true},
 		"cd SRV/media && docker compose -p blue -f SRV/other/compose.yaml up -d web": {false, false},
+		"d=SRV/media; cd \"$d\" && docker compose -p blue restart web":               {false, true},
 		"cd SRV/media && docker compose -p blue --project-name red restart web":      {false, false},
 	} {
 		require.Equal(t, want, [2]bool{decide(1, script).Allowed, decide(2, script).Allowed}, script)

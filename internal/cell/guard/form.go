@@ -327,7 +327,7 @@ func (f *form) wrapped(args []string) (kind string, command []string) {
 // that is limited to projects may have its name (see judge.project).
 func (f *form) checkNeeds(g *given, ofProject bool) error {
 	for _, name := range f.without {
-		if g.flags[name] && !(ofProject && slices.Contains(projectFlags, name)) {
+		if g.flags[name] && (!ofProject || !slices.Contains(projectFlags, name)) {
 			return denied("it is not granted with %s", name)
 		}
 	}

@@ -269,7 +269,10 @@ func (j judge) grants(use *Use, name string, command Command, got given) (found,
 		return found{}, err
 	}
 	command.Dir = dir
-	if err := errors.Join(j.in(use, command.Dir), j.project(use, got, command.Dir)); err != nil {
+	if err := j.in(use, command.Dir); err != nil {
+		return found{}, err
+	}
+	if err := j.project(use, got, command.Dir); err != nil {
 		return found{}, err
 	}
 	args, err := use.form.assign(got.args)

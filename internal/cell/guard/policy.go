@@ -26,8 +26,8 @@ type Policy struct {
 	// Directories lists the directories of permitted programs, as absolute paths.
 	Directories []string `yaml:"directories"`
 	// Projects lists the directories of Compose projects outside of the working directory, as absolute paths, each with
-	// " -p NAME" if docker compose needs the project's name. A tier may use docker compose with them as with a project of
-	// its working directory. It may not read other files there.
+	// " -p NAME" if docker compose needs the project's name. A tier may use docker compose with them as with a project
+	// of its working directory. It may not read other files there.
 	Projects []string `yaml:"projects"`
 	// Checks says what the checks and previews of a repository may use.
 	Checks Checks `yaml:"checks"`

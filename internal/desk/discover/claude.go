@@ -17,7 +17,8 @@ type CLI struct {
 	// Version and Path are empty if there is no usable CLI. Problem then says why.
 	Version, Path string
 	Problem       string
-	// Model is the full name of the model that the CLI takes for the one that was asked for; empty if it does not say it.
+	// Model is the full name of the model that the CLI takes for the one that was asked for; empty if it does not say
+	// it.
 	Model string
 	// Credentials is the variable or the file with the credentials that agents use as things are set now; empty if they
 	// find none.

@@ -174,7 +174,8 @@ func (l *look) usualName(file string) string {
 	var read struct {
 		Name string `yaml:"name"`
 	}
-	if text, err := fs.ReadFile(l.host.Files, file[1:]); err == nil && yaml.Unmarshal(text, &read) == nil && read.Name != "" {
+	text, _ := fs.ReadFile(l.host.Files, file[1:]) // Compose has read it, whoever may
+	if yaml.Unmarshal(text, &read) == nil && read.Name != "" {
 		return read.Name
 	}
 	base := strings.ToLower(filepath.Base(filepath.Dir(file)))

@@ -49,7 +49,8 @@ func ThisHost(environ []string) Host {
 
 // run runs a program of PATH, which it finds as the guard finds those of agents.
 func (h Host) run(ctx context.Context, name string, args ...string) (string, error) {
-	dirs := slices.DeleteFunc(filepath.SplitList(h.variable("PATH")), func(dir string) bool { return !filepath.IsAbs(dir) })
+	dirs := slices.DeleteFunc(filepath.SplitList(h.variable("PATH")),
+		func(dir string) bool { return !filepath.IsAbs(dir) })
 	path := guard.Host{}.LookPath(name, dirs)
 	if path == "" {
 		return "", ErrMissing

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/escalation/calendar"
 )
 
 // The assumptions about a look at a machine with a dozen services that finds nothing wrong. Each turn reads what came
@@ -54,7 +55,7 @@ type Model struct {
 func EstimateLook(measured Measured, model Model) Look {
 	if measured.Looks >= fewLooks && measured.MedianUSD > 0 {
 		return Look{measured.MedianUSD, fmt.Sprintf("the median of %d looks that found nothing wrong, %s to %s",
-			measured.Looks, measured.First.Format(time.DateOnly), measured.Last.Format(time.DateOnly))}
+			measured.Looks, calendar.Of(measured.First), calendar.Of(measured.Last))}
 	}
 	read := 0
 	for turn := 1; turn < lookTurns; turn++ {

@@ -49,19 +49,12 @@ func Describe(machine discover.Machine) string {
 		}
 	}
 	for _, project := range machine.Projects {
-		place := "in " + project.Dir
-		switch {
-		case project.Dir == "":
-			place = "without files here"
-		case project.Named:
-			place += fmt.Sprintf(" (-p %s)", project.Name)
-		}
-		if word.MatchString(project.Name) && (project.Dir == "" || word.MatchString(project.Dir)) && project.Running {
+		if text := describeProject(project); text != "" {
 			services := in[project.Name]
 			if len(services) == 0 {
 				services = []string{"stopped"}
 			}
-			say(fmt.Sprintf("Compose project %s %s", project.Name, place), services)
+			say(text, services)
 		}
 	}
 	slices.Sort(swarm)
@@ -82,6 +75,21 @@ func Describe(machine discover.Machine) string {
 	say("Contexts of kubectl", words(machine.Contexts))
 	say("Repositories with Compose files", words(machine.Repositories))
 	return plaintext.Cut(strings.Join(parts, " "), maxDescription)
+}
+
+// describeProject describes a project that runs; "" if it does not run, or has a name that could be a sentence.
+func describeProject(project discover.Project) string {
+	switch {
+	case !project.Running || !word.MatchString(project.Name):
+		return ""
+	case project.Dir == "":
+		return "Compose project " + project.Name + " without files here"
+	case !word.MatchString(project.Dir):
+		return ""
+	case project.Named:
+		return fmt.Sprintf("Compose project %s in %s (-p %[1]s)", project.Name, project.Dir)
+	}
+	return fmt.Sprintf("Compose project %s in %s", project.Name, project.Dir)
 }
 
 // words returns the names that are single words.

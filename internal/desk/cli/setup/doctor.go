@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +18,7 @@ import (
 	processes "github.com/claudeops/claudeops/internal/cell/process"
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
 	"github.com/claudeops/claudeops/internal/desk/operations"
+	"github.com/claudeops/claudeops/internal/escalation/calendar"
 	"github.com/claudeops/claudeops/internal/plant/config"
 	"github.com/claudeops/claudeops/internal/plant/program"
 	"github.com/claudeops/claudeops/internal/plant/supervisor"
@@ -91,7 +91,8 @@ func (a *app) examine(ctx context.Context) []finding {
 	findings = append(findings, checkServices(cfg.Services), checkEncryption(cfg.Encryption),
 		checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg), a.checkCell(ctx, cfg),
 		a.checkWorktrees(cfg), a.checkAgentUser(ctx, cfg),
-		a.checkClaude(ctx, cfg), a.checkCredentials(ctx, cfg), a.checkPrograms(cfg), a.checkVariables(cfg), checkPrices(cfg))
+		a.checkClaude(ctx, cfg), a.checkCredentials(ctx, cfg), a.checkPrograms(cfg), a.checkVariables(cfg),
+		checkPrices(cfg))
 	return append(findings, a.checkTemporal(ctx, cfg)...)
 }
 
@@ -206,10 +207,10 @@ func checkNotifications(cfg config.Config) finding {
 	for _, attempt := range last.Attempts {
 		if !attempt.OK {
 			return failed(check, fmt.Errorf("%s: the test of %s failed: %s; correct CLAUDEOPS_NOTIFY_URLS, then run: "+
-				"claudeops notify test", all, last.At.Format(time.DateOnly), attempt.Error))
+				"claudeops notify test", all, calendar.Of(last.At), attempt.Error))
 		}
 	}
-	return passed(check, fmt.Sprintf("%s; the test of %s was taken", all, last.At.Format(time.DateOnly)))
+	return passed(check, fmt.Sprintf("%s; the test of %s was taken", all, calendar.Of(last.At)))
 }
 
 func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {

@@ -263,7 +263,8 @@ func (e *ending) sayNext(temporal bool) {
 		prefix = strings.Join(unitVariables(e.machine.Unit), " ") + " "
 		next("systemctl enable --now "+e.machine.Unit, "run it always")
 	case e.serves && scheduled:
-		next("claudeops up", "in a terminal of its own: the pages, Temporal and a worker. The schedule works while it runs")
+		next("claudeops up", "in a terminal of its own: the pages, Temporal and a worker. The schedule works while it "+
+			"runs")
 	case e.serves || !temporal:
 		next("claudeops up", "in a terminal of its own: the pages, Temporal and a worker")
 	case e.changed:
