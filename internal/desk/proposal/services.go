@@ -39,8 +39,8 @@ func Services(machine discover.Machine) (services []Service) {
 		if container.Swarm != "" { // its tasks have names of their own, which change
 			services = append(services, Service{
 				Name: container.Swarm, Origin: "service " + container.Swarm + " of the swarm",
-				Look: fmt.Sprintf("docker service ls shows all replicas of %s; docker service logs --tail 50 %[1]s has "+
-					"no new errors", container.Swarm),
+				Look: fmt.Sprintf("docker service ls shows all replicas of %s; docker service logs --tail 50 %[1]s "+
+					"has no new errors", container.Swarm),
 			})
 			continue
 		}
