@@ -4,13 +4,9 @@ import (
 	"context"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 )
-
-// nameLimit limits the time of Names. The CLI takes about a second.
-const nameLimit = 20 * time.Second
 
 // nowhere is an address at which nothing answers.
 const nowhere = "http://127.0.0.1:1"
@@ -37,7 +33,7 @@ func (c *CLI) Names(ctx context.Context, model string) string {
 	defer said()
 	result, _ := asked.Run(ctx, Invocation{ // it fails, because it is stopped or cannot call the API
 		SessionID: uuid.NewString(), Prompt: "hello", Model: model, Dir: dir, MaxTurns: 1,
-		API: &Endpoint{URL: nowhere, Key: "none"}, Limits: Limits{Wall: nameLimit},
+		API: &Endpoint{URL: nowhere, Key: "none"}, Limits: Limits{Wall: askTimeout},
 	}, func(p Progress) {
 		if p.SessionID != "" { // the first event, which has the name as well
 			said()

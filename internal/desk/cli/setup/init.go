@@ -158,8 +158,10 @@ func (s *setting) findOut(ctx context.Context) error {
 	s.cli = discover.FindCLI(ctx, host, supervisor.ClaudeOptions(s.now.cfg.Claude, s.now.environ),
 		s.now.cfg.Tiers.Tier1.Model)
 	s.look = s.lookCost(ctx)
-	if s.outside, err = supervisor.ProgramsOutside(s.now.cfg, s.now.environ); err != nil {
-		return err
+	if !s.forUnit() { // a unit has another PATH
+		if s.outside, err = supervisor.ProgramsOutside(s.now.cfg, s.now.environ); err != nil {
+			return err
+		}
 	}
 	if ctx.Err() != nil {
 		return errors.New("left before the end: nothing was written")
