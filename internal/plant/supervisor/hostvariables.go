@@ -86,6 +86,6 @@ func DescribeOutside(outside map[string]string) string {
 		more = fmt.Sprintf(" and %d more", len(names)-most)
 	}
 	return fmt.Sprintf("agents are denied %s%s, because the policy grants programs of other directories only: put the "+
-		"directories of the system first on the PATH, or move what is missing there to /usr/local/bin; or, if no agent "+
-		"can write to %s, add it to `directories` in the policy", strings.Join(paths, ", "), more, filepath.Dir(outside[names[0]]))
+		"directories of the system first on the PATH, or move what is missing there to /usr/local/bin; or, if no "+
+		"agent can write to %s, add it to `directories` in the policy", strings.Join(paths, ", "), more, filepath.Dir(outside[names[0]]))
 }
