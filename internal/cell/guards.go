@@ -124,7 +124,7 @@ func (g *guards) open(ctx context.Context, spec Spec, invocation *claude.Invocat
 		opens.Held = executables.Held()
 		opens.HeldRead, opens.HeldWrite = spec.Policy.Reached(spec.Tier, place)
 		g.connectionRules(ctx, opens, place, post)
-		invocation.Sandbox.Opens = opens
+		invocation.Sandbox.Opens, invocation.Sandbox.Judged = opens, place.Confined
 	}
 	invocation.Guard = &claude.Guard{
 		Settings: HookSettings(g.executable), Env: post.Environment(g.executable, g.shell), Started: visitors.begin,

@@ -268,6 +268,8 @@ func (t *contained) exit() (Exit, error) {
 		return Exit{Code: -1, Survivors: t.last.Survivors}, nil
 	case treeinit.AnswerUnconfined:
 		return Exit{}, requiredSandbox(t.last.Sandbox.Remark)
+	case treeinit.AnswerUnjudged:
+		return Exit{}, &SandboxError{Reason: unjudged + t.last.Sandbox.Remark}
 	case treeinit.AnswerRefused:
 		if t.last.Reason != "" {
 			return Exit{}, &SandboxError{Reason: t.last.Reason}

@@ -41,7 +41,7 @@ func (s *Sandbox) forInit() (*treeinit.Sandbox, error) {
 	opens, openErr := s.Opens.forInit()
 	granted := s.grantsOf()
 	return &treeinit.Sandbox{
-		Required: s.Required, Grants: granted.list, Executable: s.Executable,
+		Required: s.Required, Judged: s.Judged, Grants: granted.list, Executable: s.Executable,
 		Capabilities: s.keptCapabilities(), Filter: string(calls),
 		Remark:  joinRemarks(s.executionRemark(), granted.remark()),
 		Signals: s.Signals, Setuid: s.Setuid, Opens: opens,

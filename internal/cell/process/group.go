@@ -40,6 +40,8 @@ func sandboxOf(spec Spec) (Sandboxed, error) {
 		return Sandboxed{}, &SandboxError{Reason: "the agent cannot run as another user: " + errNoInit}
 	case spec.Sandbox == nil:
 		return Sandboxed{}, nil
+	case spec.Sandbox.Judged:
+		return Sandboxed{}, &SandboxError{Reason: unjudged + errNoInit}
 	case spec.Sandbox.Required:
 		return Sandboxed{}, requiredSandbox(errNoInit)
 	}

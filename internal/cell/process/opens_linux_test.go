@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -251,4 +252,42 @@ func requireOpens(t testing.TB) {
 		require.Empty(t, os.Getenv("CI"), found)
 		t.Skip(found)
 	}
+}
+
+// TestUnjudgedTreeDoesNotStart starts trees that rely on the judging of their files, where nothing can judge them. The
+// program does not run.
+func TestUnjudgedTreeDoesNotStart(t *testing.T) {
+	t.Parallel()
+	requireOpens(t)
+	for name, changed := range map[string]struct {
+		mode   process.Mode
+		change func(*process.Sandbox)
+		why    string
+	}{
+		"no rules":  {process.ModeSubreaper, func(s *process.Sandbox) { s.Opens = nil }, ""},
+		"sudo":      {process.ModeSubreaper, func(s *process.Sandbox) { s.Setuid = true }, "the tier's rules grant sudo"},
+		"group":     {process.ModeGroup, func(*process.Sandbox) {}, "it takes a containment other than group"},
+		"namespace": {process.ModeNamespace, func(*process.Sandbox) {}, "the containment is a namespace"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			sandbox := s.judged()
+			sandbox.Judged, sandbox.Required = true, false
+			changed.change(sandbox)
+			spec := shell(t, changed.mode, "echo started > "+filepath.Join(s.workspace, "made"))
+			spec.Sandbox = sandbox
+			_, err := process.Run(t.Context(), spec)
+			refused, is := errors.AsType[*process.SandboxError](err)
+			require.True(t, is, err)
+			require.ErrorContains(t, refused, "the kernel does not judge the files and connections of this session")
+			require.ErrorContains(t, refused, changed.why)
+			require.NoFileExists(t, filepath.Join(s.workspace, "made"))
+		})
+	}
+	s := newSite(t)
+	sandbox := s.judged()
+	sandbox.Judged = true
+	_, printed := inside(t, process.ModeSubreaper, sandbox, "echo started")
+	require.Equal(t, "started\n", printed)
 }

@@ -50,6 +50,9 @@ type Sandbox struct {
 	// address; nil judges none. It needs Linux 5.14, and a containment in the process numbers of this host. Where it is
 	// not to be had, Sandboxed.Remark says so.
 	Opens *Opens
+	// Judged makes Run fail unless the kernel judges the tree's files and connections by Opens: what may run in the
+	// tree relies on it.
+	Judged bool
 }
 
 // Opens says which files the programs of a tree may open, change or move, in addition to the grants of the sandbox, and
@@ -151,6 +154,10 @@ func (e *SandboxError) Error() string { return e.Reason }
 func requiredSandbox(why string) error {
 	return &SandboxError{Reason: "the agent's sandbox is required, and not to be had here: " + why}
 }
+
+// unjudged begins the error for a tree that the kernel does not judge although Sandbox.Judged is set.
+const unjudged = "the kernel does not judge the files and connections of this session, as it did when the worker " +
+	"started and looked; start the worker anew, and it will grant less: "
 
 // User is the user that a tree runs as.
 type User struct {

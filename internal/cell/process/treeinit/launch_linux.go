@@ -28,7 +28,7 @@ func runLaunch() {
 }
 
 // giveUpRights enters the job's sandbox and changes to the job's user. The kind of the answer is AnswerLaunched, unless
-// the change of the user fails or a required sandbox is not available. The listener is the descriptor on which the
+// the change of the user fails, or a required sandbox or the judging of files is not available. The listener is the descriptor on which the
 // kernel asks before files are opened; -1 without one.
 func (j *Job) giveUpRights() (answer Answer, listener int) {
 	listener = -1
@@ -41,6 +41,9 @@ func (j *Job) giveUpRights() (answer Answer, listener int) {
 		state, listener = j.Sandbox.confine(target)
 		if state.ABI == 0 && j.Sandbox.Required {
 			return Answer{Kind: AnswerUnconfined, Sandbox: state}, -1
+		}
+		if j.Sandbox.Judged && (!state.Opens || !state.Connects) {
+			return Answer{Kind: AnswerUnjudged, Sandbox: state}, -1
 		}
 	}
 	if err := j.becomeUser(); err != nil {
@@ -174,7 +177,7 @@ func (l *launch) refusal(status syscall.WaitStatus) (Answer, bool) {
 	}
 	<-l.done
 	switch l.last.Kind {
-	case AnswerRefused, AnswerUnconfined:
+	case AnswerRefused, AnswerUnconfined, AnswerUnjudged:
 		return l.last, true
 	case AnswerNone:
 		return Answer{Kind: AnswerRefused, Reason: "its launcher ended without a report"}, status.Exited()

@@ -7,6 +7,8 @@ import "strconv"
 type Sandbox struct {
 	// Required makes the launcher refuse the program if the sandbox is not available.
 	Required bool
+	// Judged makes the launcher refuse the program unless its files and connections are judged by Opens.
+	Judged bool
 	// Grants lists the files that the program may use, besides the usual devices.
 	Grants []Grant
 	// Executable lists the only files that the program may execute. A directory stands for all files below it. If
@@ -46,6 +48,7 @@ type Sandboxed struct {
 
 func (s *Sandbox) encode(e *encoder) {
 	e.flag(s.Required)
+	e.flag(s.Judged)
 	e.number(len(s.Grants))
 	for _, grant := range s.Grants {
 		e.text(grant.Path)
@@ -66,7 +69,7 @@ func (s *Sandbox) encode(e *encoder) {
 
 // decodeSandbox is the reverse of encode.
 func decodeSandbox(d *decoder) *Sandbox {
-	s := &Sandbox{Required: d.flag()}
+	s := &Sandbox{Required: d.flag(), Judged: d.flag()}
 	for range d.length() {
 		s.Grants = append(s.Grants, Grant{Path: d.text(), Write: d.flag()})
 	}

@@ -127,6 +127,9 @@ const (
 	AnswerLaunched            // the program is about to run; another answer follows
 	// AnswerUnconfined: the program was not started: its required sandbox is not available; Sandbox.Remark says why
 	AnswerUnconfined
+	// AnswerUnjudged: the program was not started, because its files or connections are not judged; Sandbox.Remark says
+	// why
+	AnswerUnjudged
 	AnswerRefused     // the program could not be started
 	AnswerEnded       // the program has ended, and so has its tree, except for the survivors
 	AnswerGivenUp     // the program is one of the survivors

@@ -20,7 +20,7 @@ func TestJobRoundTrip(t *testing.T) {
 		"all": {
 			Path: "/bin/true", Args: []string{""},
 			Sandbox: &Sandbox{
-				Required: true, Grants: []Grant{{Path: "/a"}, {Path: "/b", Write: true}}, Executable: []string{"/a/x"}, Remark: "3:abc", Signals: true, Setuid: true,
+				Required: true, Judged: true, Grants: []Grant{{Path: "/a"}, {Path: "/b", Write: true}}, Executable: []string{"/a/x"}, Remark: "3:abc", Signals: true, Setuid: true,
 				Opens: &Opens{
 					Secret: []string{"**/.env"}, Kept: []string{"/a/**"}, Clear: []string{"/usr"}, Filter: "12345678",
 					Held: []string{"/usr/bin/sed"}, HeldRead: []string{"/a"}, HeldWrite: []string{"/tmp", "/b"},
