@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"maps"
 	"net/netip"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 )
@@ -104,11 +106,21 @@ func (j judge) readProject(path string) (read project, err error) {
 	if missing == nil {
 		err = yaml.Unmarshal(content, &read)
 	}
+	if err == nil && (!utf8.Valid(content) || anotherDocument.Match(firstDocument.ReplaceAll(content, nil))) {
+		err = errors.New("it must be one YAML document in UTF-8: docker compose joins several")
+	}
 	if err != nil {
 		err = denied("%s cannot be read: %v", path, err)
 	}
 	return read, err
 }
+
+var (
+	// firstDocument matches the beginning of the first document of a YAML file, with what can stand in front of it.
+	firstDocument = regexp.MustCompile(`^\x{FEFF}?(?:[ \t]*(?:[#%][^\r\n\x{85}\x{2028}\x{2029}]*)?\r?\n)*---`)
+	// anotherDocument matches the beginning of another, after any of YAML's line breaks.
+	anotherDocument = regexp.MustCompile(`(?:^|[\r\n\x{85}\x{2028}\x{2029}])\x{FEFF}?(?:---|\.\.\.)`)
+)
 
 // composed returns the names of the services in the compose file of a directory. If the directory has no readable
 // compose file, composed returns nil.

@@ -46,6 +46,12 @@ func TestAProjectTakesNoServicesFromFilesOfAgents(t *testing.T) {
 		"from a variable":               {map[string]string{"compose.yaml": "include: ['${WHERE}/compose.yaml']"}, false},
 		"with a tag":                    {map[string]string{"compose.override.yaml": "services: {a: {ports: !reset []}}"}, true},
 		"without a form":                {map[string]string{"compose.yaml": "services: [a]"}, false},
+		"a document with its beginning": {map[string]string{"compose.yaml": "# media\n\n---\nservices: {a: {}}\n"}, true},
+		"a second document":             {map[string]string{"compose.yaml": "services: {a: {}}\n---\nservices: {a: {env_file: values}}\n"}, false},
+		"a document behind an empty":    {map[string]string{"compose.yaml": "---\n---\ninclude: [stack.yaml]\n"}, false},
+		"a document behind a comment":   {map[string]string{"compose.yaml": "# x\r---\n---\ninclude: [stack.yaml]\n"}, false},
+		"a document after an end":       {map[string]string{"compose.yaml": "services: {a: {}}\n...\n---\ninclude: [stack.yaml]\n"}, false},
+		"in UTF-16":                     {map[string]string{"compose.yaml": "\xff\xfea\x00:\x00 \x00b\x00"}, false},
 		"a file that includes itself":   {map[string]string{"compose.yaml": "include: [compose.yaml]"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
