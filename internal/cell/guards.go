@@ -103,7 +103,7 @@ func (g *guards) open(ctx context.Context, spec Spec, invocation *claude.Invocat
 	place.Origin = spec.Origin
 	place.Own = slices.Concat(place.Own, []string{g.sockets.path}, resolved(g.sockets.path))
 	executables := g.executables(spec.Tier, invocation.Sandbox)
-	place.Confined = executables.HoldTexts() && g.confines()
+	place.Confined, place.Unheld = executables.HoldTexts() && g.confines(), executables.Unheld()
 	visitors := newVisitors(spec.SessionID, g.logger)
 	audit := &callAudit{
 		supervisor: spec.Supervisor, logger: g.logger, executable: g.executable, known: map[string]bool{},
@@ -138,7 +138,7 @@ func fileRules(
 	rules guard.FileRules, variables map[string]string, asked []string, refused func(process.Refused),
 ) *process.Opens {
 	opens := &process.Opens{
-		Secret: rules.Secret, Kept: rules.Kept, Clear: slices.Concat(packaged(rules.Clear), asked),
+		Secret: rules.Secret, Kept: rules.Kept, Clear: slices.Concat(packaged(rules.Clear), asked), Keys: rules.Keys,
 		Refused: refused,
 	}
 	for _, name := range []string{"TMPDIR", "CLAUDE_CONFIG_DIR"} {

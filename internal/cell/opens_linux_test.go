@@ -43,3 +43,37 @@ func TestSecretsInUsrLocal(t *testing.T) {
 	}
 	require.Equal(t, "content of notes\n", printed.String())
 }
+
+// TestKeysAmongCertificates checks that programs read certificates of the system, and no key that stands among them.
+func TestKeysAmongCertificates(t *testing.T) {
+	t.Parallel()
+	policy, err := guard.ParsePolicy(deploy.Policy)
+	require.NoError(t, err)
+	rules := fileRules(policy.FileRules(1), nil, nil, nil)
+	for _, parent := range []string{"/etc/ssl/certs", "/etc/pki/tls/certs"} {
+		if os.MkdirAll(parent, 0o755) != nil {
+			require.Empty(t, os.Getenv("CI"), parent)
+			continue
+		}
+		dir, err := os.MkdirTemp(parent, "claudeops-test-") //nolint:usetesting // where it is about
+		if err != nil {
+			require.Empty(t, os.Getenv("CI"), err)
+			t.Skip(err)
+		}
+		t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+		for _, name := range []string{"a.key", "a.pem", "id_rsa", "a.p12"} {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("content of "+name+"\n"), 0o644))
+		}
+		var printed strings.Builder
+		exit, err := process.Run(t.Context(), process.Spec{
+			Path: "/bin/grep", Args: []string{"-rh", "", dir}, Stdout: &printed,
+			Containment: process.ModeSubreaper, Sandbox: &process.Sandbox{Opens: rules},
+		})
+		require.NoError(t, err)
+		if !exit.Sandbox.Opens {
+			require.Empty(t, os.Getenv("CI"), exit.Sandbox)
+			t.Skip(exit.Sandbox)
+		}
+		require.Equal(t, "content of a.pem\n", printed.String())
+	}
+}

@@ -61,6 +61,9 @@ func (p *Programs) look(path string, depth int) []string {
 	return slices.Compact(files)
 }
 
+// IsScript reports whether another program runs the file at path: the interpreter that its first line names.
+func IsScript(path string) bool { return strings.HasPrefix(headOf(path), "#!") }
+
 // resolve returns path without symbolic links; "" if it is not an executable file.
 func resolve(path string) string {
 	info, err := os.Stat(path)

@@ -22,6 +22,8 @@ type Executables struct {
 	unlimited map[string]bool
 	all       []string
 	held      []string
+	// unheld lists the programs of texts that are scripts.
+	unheld []string
 	// texts reports that no program of texts may execute a shell.
 	texts bool
 }
@@ -61,7 +63,11 @@ func (p *Policy) Executables(tier int) *Executables {
 	found.all = sortedSet(found.all)
 	found.texts = !search.shellOf(found)
 	for _, name := range []string{"awk", "sed", "jq", "yq", "curl"} {
-		found.held = append(found.held, search.named(name)...)
+		files := search.named(name)
+		found.held = append(found.held, files...)
+		if slices.ContainsFunc(files, binfmt.IsScript) {
+			found.unheld = append(found.unheld, name)
+		}
 	}
 	return found
 }
@@ -117,6 +123,15 @@ func (e *Executables) Held() []string {
 		return nil
 	}
 	return e.held
+}
+
+// Unheld returns the names of those programs of Held that are scripts. The kernel sees their interpreter instead, which
+// runs other programs, too.
+func (e *Executables) Unheld() []string {
+	if e == nil {
+		return nil
+	}
+	return e.unheld
 }
 
 // Programs returns the number of granted programs that were found.

@@ -33,6 +33,17 @@ func parse(t *testing.T, directories, programs string) *guard.Policy {
 	return policy
 }
 
+// TestScriptsAreNotHeld checks that a program of texts that is a script is not taken for one that the kernel holds.
+func TestScriptsAreNotHeld(t *testing.T) {
+	t.Parallel()
+	dir := programsAt(t, map[string]string{"interpreter": "", "sed": "", "jq": ""})
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "yq"), []byte("#!"+dir+"/interpreter\n"), 0o700))
+	policy := parse(t, dir, "  yq: {tier: 1}\n  sed: {tier: 1}\n  jq: {tier: 1}\n")
+	require.Equal(t, []string{"yq"}, policy.Executables(1).Unheld())
+	require.True(t, policy.Executables(1).HoldTexts())
+	require.Empty(t, policy.Executables(3).Unheld())
+}
+
 func TestExecutables(t *testing.T) {
 	t.Parallel()
 	dir := programsAt(t, map[string]string{

@@ -154,9 +154,9 @@ type typed struct {
 	fromEnd int
 }
 
-// read parses the words after a program's name. It stops before the first argument for which the function stop returns
-// true. It returns the options and arguments, and the number of words that it has read.
-func (f *form) read(words []string, anyOption bool, stop func(string) bool) (given, int, error) {
+// read parses the words after a program's name in a style. It stops before the first argument for which the function
+// stop returns true. It returns the options and arguments, and the number of words that it has read.
+func (f *form) read(words []string, in style, anyOption bool, stop func(string) bool) (given, int, error) {
 	g := given{flags: map[string]bool{}}
 	ended := false
 	for i := 0; i < len(words); i++ {
@@ -177,7 +177,7 @@ func (f *form) read(words []string, anyOption bool, stop func(string) bool) (giv
 			return g, i, nil
 		default:
 			g.args, g.at = append(g.args, word), append(g.at, len(words)-i)
-			ended = f.style == stylePOSIX
+			ended = in == stylePOSIX
 		}
 	}
 	return g, len(words), nil

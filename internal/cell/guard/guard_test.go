@@ -149,16 +149,55 @@ func TestTextsWithoutTheKernel(t *testing.T) {
 		"jq -n '#{\nenv, 1'", "jq -n '$ENV'", "jq -n '{a: env}'", "jq -n '[1,env,2]'", "jq -n '{env} | env'", "yq -n '.env(HOME)' x.yaml",
 		"jq -n '..env'",
 		"yq .ssh/id_ed25519", "yq ./a.pem", "yq .netrc x.yaml", "docker exec web yq ./run/secrets/db", "docker exec web yq .ssh/id_ed25519",
+		// what a sed or awk does that takes options after the first argument for files, and one that does not
+		"sed 'w sub/x' -e p", "sed 's/a/b/w sub/x' -n -e p app.log", "docker exec web sed 'w tmp/x' -e p", "docker exec web awk '{print}' x -f prog.awk",
+		"docker exec web sed app.log -e p",
 	} {
 		require.False(t, decide(1, command).Allowed, command)
 	}
+	require.Contains(t, decide(1, "docker exec web sed 'w tmp/x' -e p").Reason, "put the options in front")
+	require.False(t, decide(2, "sed 's/a/b/w sub/x' sub/README -i -e p").Allowed)
 	for _, command := range []string{
 		"awk -F: '{print $1, NR}' app.log", "sed -n '1,20p' app.log", "sed 's/a/b/g; s|/x|/y|; /^#/d' app.log", "sed -n '/start/,/end/p;$p' app.log",
-		"sed 's/[0-9]*$//' app.log", "sed 's/[^[:space:]a-z]*$//' app.log", "jq -r '.a[] | select(.b > 1) | .c' x.json",
+		"sed p app.log -n", "sed 's/(a|b)/c/' app.log -E", "awk '{print}' app.log -", "sed -- p -n", "sed 's/[0-9]*$//' app.log", "sed 's/[^[:space:]a-z]*$//' app.log", "jq -r '.a[] | select(.b > 1) | .c' x.json",
 		"awk 'NR>1 && $5+0 > 80 {print $6}' app.log", "awk '/a|b/ || $1 > 2' app.log", "jq '{env}' x.json", "jq '.spec.env[] | {env: .name}' x.json", "yq '.services | keys' compose.yaml", "yq '.a / .b' x.yaml",
 	} {
 		require.True(t, decide(1, command).Allowed, command)
 		require.True(t, decide(1, "docker exec web "+command).Allowed, command)
+	}
+}
+
+// TestTextsOfScripts checks that texts are plain where the program is a script, whose interpreter the kernel sees in its
+// place.
+func TestTextsOfScripts(t *testing.T) {
+	t.Parallel()
+	g := guard.New(policy(t), guard.Host{})
+	place, _ := stage(t)
+	place.Dir, place.Unheld = place.Work[0], []string{"yq"}
+	for command, allowed := range map[string]bool{
+		"yq .a+load(\"x\") a.yaml": false, "yq ./a.pem": false, "yq .a a.yaml": true, "sed r.x a.yaml": true, "jq env": true,
+	} {
+		require.Equal(t, allowed, g.Start(guard.Act{Tier: 1, Place: place, Words: strings.Fields(command)}).Allowed, command)
+	}
+}
+
+// TestTextsThereAreUTF8 checks that a text that is not UTF-8 is refused where the locale is not known.
+func TestTextsThereAreUTF8(t *testing.T) {
+	t.Parallel()
+	g := guard.New(policy(t), guard.Host{})
+	place, _ := stage(t)
+	place.Dir = place.Work[0]
+	for _, program := range []string{"sed", "awk", "jq", "yq"} {
+		for text, allowed := range map[string]bool{"s/\x83/x/": false, ".\x83": false, "/\xe9/": false, "/ü/": true} {
+			got := g.Start(guard.Act{Tier: 1, Place: place, Words: []string{"docker", "exec", "web", program, text}})
+			switch {
+			case !allowed:
+				require.False(t, got.Allowed, "%s %q", program, text)
+				require.Contains(t, got.Reason, "UTF-8", "%s %q", program, text)
+			case program == "awk":
+				require.True(t, got.Allowed, got.Reason)
+			}
+		}
 	}
 }
 

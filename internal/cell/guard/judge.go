@@ -39,6 +39,8 @@ type judge struct {
 	remote bool
 	// reading is true while a script is read that has not run: what it makes is not there yet.
 	reading bool
+	// style is the syntax of a command line in place of that in the policy; nil for the policy's.
+	style *style
 	// depth counts scripts within commands.
 	depth int
 }
@@ -158,7 +160,19 @@ func (j judge) uses(name string, command Command) (found, error) {
 	if !j.policy.Runs(j.tier, name) {
 		return found{}, j.notGranted(name)
 	}
-	return j.anyOf(j.policy.Programs[name], name, command, command.Words[1:], given{})
+	uses := j.policy.Programs[name]
+	result, err := j.anyOf(uses, name, command, command.Words[1:], given{})
+	if err != nil || name != "awk" && name != "sed" || j.holds(name) || j.limits().Anything {
+		return result, err
+	}
+	for _, other := range []style{styleGNU, stylePOSIX} { // it depends on the system which one its own awk and sed have
+		j.style = &other
+		if _, err := j.anyOf(uses, name, command, command.Words[1:], given{}); err != nil {
+			return found{}, denied("some %s take the options after the first argument for files, and others do not: "+
+				"put the options in front", name)
+		}
+	}
+	return result, nil
 }
 
 // anyOf returns what the first use that grants the words found. If no use grants them, it returns the error of the use
@@ -221,7 +235,11 @@ func withRule(err error, rule string) error {
 // use checks the words after a program's name against one use in the policy. It accepts them if this use, or a use of a
 // subcommand within it, grants them. The options in before stand in front of the subcommand.
 func (j judge) use(use *Use, name string, command Command, words []string, before given) (found, fit, error) {
-	got, read, err := use.form.read(words, use.AnyOption, func(word string) bool {
+	in := use.form.style
+	if j.style != nil {
+		in = *j.style
+	}
+	got, read, err := use.form.read(words, in, use.AnyOption, func(word string) bool {
 		return len(use.Commands) > 0 && (use.Commands[word] != nil || use.form.args == nil)
 	})
 	if err != nil {

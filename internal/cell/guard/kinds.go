@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // kinds maps the type names of arguments and option values in a policy to their checks.
@@ -75,6 +76,9 @@ func isPattern(kind string) (string, bool) {
 
 // check checks that a word has its type.
 func (j judge) check(word typed, command Command) error {
+	if word.isProgram() && j.remote && !utf8.ValidString(word.word) && !j.limits().Anything {
+		return denied("the text %q is not UTF-8, and can be another text there: write it in UTF-8", word.word)
+	}
 	if check, is := kinds[word.kind]; is {
 		if check == nil {
 			return nil

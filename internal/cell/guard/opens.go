@@ -10,8 +10,8 @@ import (
 type FileRules struct {
 	// Secret lists patterns of files that no program reads. Kept lists those that no program changes.
 	Secret, Kept []string
-	// Clear lists the directories with the files of packages, in which nothing is secret.
-	Clear []string
+	// Clear lists the directories with the files of packages, in which nothing but Keys is secret.
+	Clear, Keys []string
 	// Programs maps the names of programs to what they open nevertheless.
 	Programs map[string]Opens
 }
@@ -44,7 +44,7 @@ func (p *Policy) FileRules(tier int) FileRules {
 	limits := p.Tiers[tier]
 	rules := FileRules{
 		Secret: slices.Clone(p.Private), Kept: slices.Concat(p.Private, p.Protected, limits.Keep), Clear: systemDirs(),
-		Programs: maps.Clone(p.Opens),
+		Programs: maps.Clone(p.Opens), Keys: []string{"/etc/**/{id_*,*.key,*.p12,*.pfx,*.jks,*.keytab}"},
 	}
 	if !limits.Anything {
 		rules.Secret = append(rules.Secret, p.Secrets...)

@@ -37,6 +37,8 @@ type Place struct {
 	// Confined reports that the kernel holds each program to its own executables and to the files and connections of
 	// the tier.
 	Confined bool
+	// Unheld lists programs for which Confined does not hold (see Executables.Unheld).
+	Unheld []string
 	// Asked lists files that the agent is asked to write. Each is listed twice: by its name, and with symbolic links
 	// resolved. The agent may write these files at every tier.
 	Asked []string

@@ -40,8 +40,16 @@ const (
 // confined reports whether the kernel judges what a program does.
 func (j judge) confined() bool { return j.place.Confined && !j.remote }
 
+// holds reports whether the kernel judges what a program of texts does.
+func (j judge) holds(program string) bool {
+	return j.confined() && !slices.Contains(j.place.Unheld, program)
+}
+
 // isText reports whether a word is a text whose program needs no network. A text of gawk can connect to any address.
-func (t typed) isText() bool { return slices.Contains([]string{"AWK", "SED", "YQ"}, t.kind) }
+func (t typed) isText() bool { return t.isProgram() && t.kind != "JQ" }
+
+// isProgram reports whether a word is a text that a program runs.
+func (t typed) isProgram() bool { return slices.Contains([]string{"AWK", "SED", "JQ", "YQ"}, t.kind) }
 
 // awk accepts an awk program.
 func (j judge) awk(text string, _ Command) error {
@@ -70,7 +78,7 @@ func (j judge) filter(text string, command Command) error {
 	if program == "yq" && !strings.HasPrefix(text, ".") {
 		return j.plain(program, text)
 	}
-	if program == "yq" && !j.confined() { // it takes a word that is a file for one
+	if program == "yq" && !j.holds(program) { // it takes a word that is a file for one
 		if j.remote && pathThere.MatchString(text) {
 			return j.plain(program, text)
 		}
@@ -84,7 +92,7 @@ func (j judge) filter(text string, command Command) error {
 // plain refuses a part of a text where the kernel does not judge what the program does.
 func (j judge) plain(program, part string) error {
 	switch {
-	case part == "" || j.confined() || j.limits().Anything:
+	case part == "" || j.holds(program) || j.limits().Anything:
 		return nil
 	case j.remote:
 		return denied("there nobody judges what %s does by %.40q: pipe the file to %[1]s here, as in docker exec "+

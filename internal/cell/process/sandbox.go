@@ -63,8 +63,9 @@ type Opens struct {
 	Secret []string
 	// Kept lists files that no program changes.
 	Kept []string
-	// Clear lists directories in which nothing is secret: those of the system's programs and of the agent itself.
-	Clear []string
+	// Clear lists directories in which nothing but Keys is secret: those of the system's programs and of the agent
+	// itself.
+	Clear, Keys []string
 	// Programs lists what single programs open nevertheless.
 	Programs []ProgramOpens
 	// Held lists the absolute paths of the executables of programs that open only what is below the paths in HeldRead

@@ -11,8 +11,9 @@ type Opens struct {
 	// Kept lists files that no program changes. Upper and lower case count as the same, because some file systems
 	// ignore the case.
 	Kept []string
-	// Clear lists directories in which nothing is secret: those of the system's programs and of the agent itself.
-	Clear []string
+	// Clear lists directories in which nothing but Keys is secret: those of the system's programs and of the agent
+	// itself.
+	Clear, Keys []string
 	// Programs lists what single programs open nevertheless.
 	Programs []ProgramOpens
 	// Held lists the absolute paths of the executables of programs that open only what is below the paths in HeldRead
@@ -41,6 +42,7 @@ func (o *Opens) encode(e *encoder) {
 	e.texts(o.Secret)
 	e.texts(o.Kept)
 	e.texts(o.Clear)
+	e.texts(o.Keys)
 	e.number(len(o.Programs))
 	for _, program := range o.Programs {
 		e.text(program.Program)
@@ -62,7 +64,7 @@ func (o *Opens) encode(e *encoder) {
 
 // decodeOpens is the reverse of encode.
 func decodeOpens(d *decoder) *Opens {
-	o := &Opens{Secret: d.texts(), Kept: d.texts(), Clear: d.texts()}
+	o := &Opens{Secret: d.texts(), Kept: d.texts(), Clear: d.texts(), Keys: d.texts()}
 	for range d.length() {
 		o.Programs = append(o.Programs, ProgramOpens{Program: d.text(), Read: d.texts(), Write: d.texts()})
 	}
@@ -90,7 +92,7 @@ type fileRules struct {
 	held    map[string]bool
 	// heldRead and heldWrite are the paths below which the programs in held read and change files.
 	heldRead, heldWrite []string
-	secret, kept        patterns
+	secret, kept, keys  patterns
 	programs            []program
 	addresses           []Address
 	sockets             patterns
@@ -113,6 +115,7 @@ func newFileRules(s *Sandbox) *fileRules {
 	}
 	rules.secret, rules.kept, rules.sockets = newPatterns(s.Opens.Secret), newPatterns(nil),
 		newPatterns(s.Opens.Sockets)
+	rules.keys = newPatterns(s.Opens.Keys)
 	for _, pattern := range s.Opens.Kept {
 		rules.kept.add(folded(pattern))
 	}
@@ -176,7 +179,7 @@ func (r *fileRules) isSystem(path string) bool {
 	return r.isClear(path) && isPlain(path) && r.grants(path, toRead) && !r.grants(path, toWrite)
 }
 
-func (r *fileRules) isClear(path string) bool { return isBelow(path, r.clear) }
+func (r *fileRules) isClear(path string) bool { return isBelow(path, r.clear) && !r.keys.match(path) }
 
 // isBelow reports whether a path is that of one of the directories, or below it.
 func isBelow(path string, dirs []string) bool {

@@ -22,7 +22,7 @@ func TestJobRoundTrip(t *testing.T) {
 			Sandbox: &Sandbox{
 				Required: true, Judged: true, Grants: []Grant{{Path: "/a"}, {Path: "/b", Write: true}}, Executable: []string{"/a/x"}, Remark: "3:abc", Signals: true, Setuid: true,
 				Opens: &Opens{
-					Secret: []string{"**/.env"}, Kept: []string{"/a/**"}, Clear: []string{"/usr"}, Filter: "12345678",
+					Secret: []string{"**/.env"}, Kept: []string{"/a/**"}, Clear: []string{"/usr"}, Keys: []string{"/etc/**/*.key"}, Filter: "12345678",
 					Held: []string{"/usr/bin/sed"}, HeldRead: []string{"/a"}, HeldWrite: []string{"/tmp", "/b"},
 					Programs: []ProgramOpens{{Program: "git", Read: []string{"/r"}, Write: []string{"/w"}}},
 				},
