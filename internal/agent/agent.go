@@ -48,13 +48,13 @@ func New(ctx context.Context, options Options) (*Runner, error) {
 		logger: options.Cell.Logger,
 	}
 	r.draining, r.interrupt = context.WithCancel(context.WithoutCancel(ctx))
-	var err error
-	if r.workplaces, err = newWorkplaces(options); err != nil {
-		return nil, err
-	}
 	options.Cell.Archive, options.Cell.Stopping = r.archive, r.draining
+	var err error
 	if r.host, err = cell.Open(ctx, options.Cell); err != nil {
 		return nil, err
+	}
+	if r.workplaces, err = newWorkplaces(options, r.host); err != nil {
+		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }

@@ -40,8 +40,8 @@ type workplaces struct {
 	logger   *slog.Logger
 }
 
-func newWorkplaces(options Options) (workplaces, error) {
-	checkouts := checkoutOptions(options)
+func newWorkplaces(options Options, host *cell.Host) (workplaces, error) {
+	checkouts := checkoutOptions(options, host.GitSandbox())
 	checkouts.End = func(session string) error {
 		_, err := claude.EndSession(session)
 		return err
@@ -59,11 +59,11 @@ func newWorkplaces(options Options) (workplaces, error) {
 }
 
 // checkoutOptions returns the options for the directories of sessions.
-func checkoutOptions(options Options) checkout.Options {
+func checkoutOptions(options Options, sandbox *claude.Sandbox) checkout.Options {
 	driver := options.Cell.Driver
 	return checkout.Options{
 		Locks: options.Locks, Worktrees: options.Worktrees, SearchPath: pathIn(driver.Environ), User: driver.User,
-		Containment: driver.Containment, Patience: activities.MaxDirectoryWait, Sandbox: cell.GitSandbox(options.Cell),
+		Containment: driver.Containment, Patience: activities.MaxDirectoryWait, Sandbox: sandbox,
 	}
 }
 
@@ -74,7 +74,7 @@ func ReviewProblems(options Options) []string {
 		return nil
 	}
 	var all []string
-	checkouts := checkoutOptions(options)
+	checkouts := checkoutOptions(options, cell.GitSandbox(options.Cell))
 	for _, dir := range append([]string{options.WorkDir}, options.Repositories...) {
 		if missing := checkout.Missing(context.Background(), checkouts, dir); missing != "" {
 			all = append(all, fmt.Sprintf("sessions may not commit in %s, because there can be no worktree: %s", dir,

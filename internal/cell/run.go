@@ -93,7 +93,7 @@ func (r *run) session(ctx context.Context) (err error) {
 	}
 	defer func() {
 		r.unguarded = watch.close(ctx, r.result.Made, endedByItself(err))
-		r.result.Refused = watch.audit.refused
+		r.result.Refused = r.masked(watch.audit.refused)
 	}()
 	limited, stopWatching := r.watchUsage(ctx, own, opened)
 	defer func() {
@@ -118,6 +118,21 @@ func (r *run) session(ctx context.Context) (err error) {
 	})
 	r.describeSandbox(without)
 	return err
+}
+
+// masked returns decisions with the secrets in their texts masked. The Supervisor got the texts as they are.
+func (h *Host) masked(entries []Entry) []Entry {
+	all := slices.Clone(entries)
+	for i := range all {
+		decision := &all[i].Decision
+		all[i].Input = h.mask.JSON(all[i].Input)
+		decision.Rule, decision.Reason = h.mask.Text(decision.Rule), h.mask.Text(decision.Reason)
+		decision.AtRun, decision.Actions = h.mask.Text(decision.AtRun), slices.Clone(decision.Actions)
+		for j, action := range decision.Actions {
+			decision.Actions[j].Service = h.mask.Text(action.Service)
+		}
+	}
+	return all
 }
 
 // invocation converts the spec to the input of the driver.

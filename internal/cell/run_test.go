@@ -2,10 +2,13 @@ package cell_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +66,42 @@ func open(ctx context.Context, dir string, scenario claudesim.Scenario) (*cell.H
 		SessionBytes: 1 << 20, Limits: claude.Limits{FirstByte: time.Minute, Idle: 10 * time.Minute, Grace: time.Second},
 		Logger: slog.New(slog.DiscardHandler),
 	})
+}
+
+// TestRefusedIsMasked checks that Result.Refused shows no secret, in the input of a call or in the reason.
+func TestRefusedIsMasked(t *testing.T) {
+	t.Parallel()
+	token := "ghp_" + strings.Repeat("aB3dE5fG7h", 4)[:36] //nolint:gosec // none
+	host, err := open(t.Context(), t.TempDir(), claudesim.Play(claudesim.Always(
+		claudesim.Bash("touch "+token), claudesim.Bash("./"+token), claudesim.Conclude(map[string]any{"healthy": true}),
+	)))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, host.Close()) })
+	result, err := host.Run(t.Context(), cell.Spec{
+		SessionID: uuid.NewString(), Prompt: "look", Model: "haiku", Tier: 1, Tools: []string{"Bash"}, Dir: t.TempDir(),
+		Schema: `{"type":"object","properties":{"healthy":{"type":"boolean"}}}`,
+	})
+	require.NoError(t, err)
+	require.Len(t, result.Refused, 2)
+	written, err := json.Marshal(result.Refused)
+	require.NoError(t, err)
+	require.NotContains(t, string(written), token)
+	require.Contains(t, string(result.Refused[0].Input), "[masked: ")
+	require.Contains(t, result.Refused[1].Decision.Reason, "[masked: ")
+}
+
+// TestGitDoesNotSeeTheGuardsSockets checks that the supervisor's git reads neither the sockets of its own guard nor
+// what is hidden from agents.
+func TestGitDoesNotSeeTheGuardsSockets(t *testing.T) {
+	t.Parallel()
+	host, err := open(t.Context(), t.TempDir(), claudesim.Play(claudesim.Always(claudesim.Say("well"))))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, host.Close()) })
+	sandbox := host.GitSandbox()
+	require.Contains(t, sandbox.Hidden, "/home")
+	require.True(t, slices.ContainsFunc(sandbox.Hidden, func(path string) bool {
+		return strings.HasPrefix(filepath.Base(path), "claudeops-guard-")
+	}), sandbox.Hidden)
 }
 
 // TestRunLeavesNothing runs sessions that end in different ways, and checks that nothing of them is left but their

@@ -115,11 +115,16 @@ func (s sandboxes) sealed(home string) *claude.Sandbox {
 
 // GitSandbox returns the sandbox of the git that the supervisor runs: it writes nothing, and the supervisor's files are
 // hidden as from agents, because what it reads may be an agent's work. Package checkout adds the repository.
-func GitSandbox(options Options) *claude.Sandbox {
-	if options.Sandbox == SandboxOff {
+func (h *Host) GitSandbox() *claude.Sandbox { return h.sandboxes.git() }
+
+// GitSandbox is Host.GitSandbox for a process without a Host.
+func GitSandbox(options Options) *claude.Sandbox { return newSandboxes(options).git() }
+
+func (s sandboxes) git() *claude.Sandbox {
+	if s.choice == SandboxOff {
 		return nil
 	}
-	return &claude.Sandbox{Required: options.Sandbox == SandboxRequired, Hidden: newSandboxes(options).hidden}
+	return &claude.Sandbox{Required: s.choice == SandboxRequired, Hidden: slices.Clone(s.hidden)}
 }
 
 // except returns the paths of files that are in none of the directories. An agent that can write a program must not

@@ -99,8 +99,7 @@ type Result struct {
 
 	// Level says what held the agent.
 	Level Level
-	// Refused holds the first decisions of the guard against the agent, at most MaxRefused. As those that the
-	// Supervisor gets, they are not masked.
+	// Refused holds the first decisions of the guard against the agent, at most MaxRefused.
 	Refused []Entry
 	// Unarchived reports that the Archive lacks the end of the conversation.
 	Unarchived bool
