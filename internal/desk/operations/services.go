@@ -38,6 +38,8 @@ type Service struct {
 	Severity      escalation.Severity `json:"severity,omitempty"`
 	// LastAction is the latest restart or redeployment; nil if the records have none.
 	LastAction *ServiceAction `json:"last_action,omitempty"`
+	// Looks lists the latest looks of 30 days that checked the service, latest first, at most 30. Only pages show them.
+	Looks []ServiceLook `json:"-"`
 }
 
 // ServiceHolder is a chain that has locked a service, because it repairs it.
@@ -207,6 +209,8 @@ type knownServices struct {
 	last      map[string]store.ServiceAction
 	incidents map[string][]store.OpenCount
 	holders   map[string]store.ServiceLock
+	// looks has the latest looks at each service, latest first.
+	looks map[string][]ServiceLook
 }
 
 // read reads what the services file and the records know.
@@ -234,6 +238,11 @@ func (s Services) read(ctx context.Context) (*knownServices, error) {
 	if err != nil {
 		return nil, err
 	}
+	looks, err := records.LatestLooks(ctx, now.Add(-servicesSince), maxLooksRead)
+	if err != nil {
+		return nil, err
+	}
+	known.addLooks(looks) // a check alone makes no service: agents name checks freely
 	seen := slices.Concat(named, known.addLocks(locks), known.addIncidents(incidents))
 	entries := known.addActions(actions)
 	for _, entry := range entries {
@@ -367,7 +376,7 @@ func (k *knownServices) service(name string) Service {
 		// [] in JSON
 		DependsOn: append([]string{}, described.DependsOn...), NeededBy: append([]string{}, k.neededBy[key]...),
 		Restarts: k.states[key].Restarts, Redeployments: k.states[key].Redeployments,
-		HeldBy: cmp.Or(k.heldBy(key), k.heldBy("")),
+		HeldBy: cmp.Or(k.heldBy(key), k.heldBy("")), Looks: k.looks[key],
 	}
 	for _, open := range k.incidents[key] {
 		service.OpenIncidents += open.Count

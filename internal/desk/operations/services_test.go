@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -50,6 +51,9 @@ func TestServices(t *testing.T) {
 		names[i] = service.Name
 	}
 	require.Equal(t, []string{"jellyfin", "postgres", "db", "web"}, names)
+	require.Len(t, list.Services[0].Looks, 1)
+	require.Equal(t, escalation.CheckDegraded, list.Services[0].Last().Status, "the look names it, without a check")
+	list.Services[0].Looks = nil
 	at := ago(2).Add(time.Minute)
 	limit := escalation.Limit{Max: 1, Window: escalation.Duration(4 * time.Hour)}
 	require.Equal(t, Service{
@@ -68,6 +72,8 @@ func TestServices(t *testing.T) {
 
 	detail, err := s.operations.Services.Get(t.Context(), "MEDIA")
 	require.NoError(t, err)
+	require.Len(t, detail.Looks, 1)
+	detail.Looks = nil
 	require.Equal(t, list.Services[0], detail.Service)
 	require.Equal(t, []string{"media"}, detail.Aliases)
 	require.Equal(t, [2]string{"curl it", "restart it"}, [2]string{detail.Look, detail.Runbook})
@@ -90,4 +96,31 @@ func TestServicesHeld(t *testing.T) {
 	all := &ServiceHolder{ChainID: "chain-works", Since: chaintest.Noon.Add(-time.Hour)}
 	require.Equal(t, all, list.HeldBy)
 	require.Equal(t, all, list.Services[1].HeldBy)
+}
+
+// TestServiceLooks reads the strip of the latest looks: the worst check of each look counts, the latest look first.
+func TestServiceLooks(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, twoServices)
+	for i := range maxServiceLooks + 2 {
+		status := escalation.CheckHealthy
+		if i == maxServiceLooks+1 {
+			status = escalation.CheckDown
+		}
+		report := ended(0.1, escalation.VerdictHealthy)
+		report.Verdict.Checks = []escalation.CheckResult{
+			{Service: "Media", CheckType: "http", Status: escalation.CheckHealthy, ResponseTimeMS: 12},
+			{Service: "jellyfin", CheckType: "container", Status: status, Error: "it is gone"},
+		}
+		s.close(s.open(fmt.Sprint("look", i), chaintest.Noon.Add(time.Duration(i-60)*time.Minute), nil), report)
+	}
+	list, err := s.operations.Services.List(t.Context())
+	require.NoError(t, err)
+	looks := list.Services[0].Looks
+	require.Len(t, looks, maxServiceLooks)
+	require.Equal(t, escalation.CheckDown, looks[0].Status)
+	require.Equal(t, "it is gone", looks[0].Error)
+	require.InDelta(t, 12, looks[0].ResponseTimeMS, 0.1)
+	require.Equal(t, escalation.CheckHealthy, looks[1].Status)
+	require.Empty(t, list.Services[1].Looks)
 }

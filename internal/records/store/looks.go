@@ -57,3 +57,29 @@ func (s *Store) HealthyLooks(ctx context.Context, since time.Time) (looks Looks,
 	}
 	return looks, nil
 }
+
+// Look is the verdict of a session that looked at services.
+type Look struct {
+	Session int64
+	At      time.Time
+	Verdict *escalation.Verdict
+}
+
+func lookFields(l *Look) []field {
+	return []field{{"id", &l.Session}, {"ended_at", millis{&l.At}}, {"verdict", jsonText[*escalation.Verdict]{&l.Verdict}}}
+}
+
+var latestLooksQuery = "SELECT " + columns(lookFields(new(Look))) + ` FROM sessions
+WHERE started_at >= $1 AND tier = $2 AND purpose IN ($3, $4) AND verdict IS NOT NULL AND ended_at IS NOT NULL
+ORDER BY id DESC LIMIT $5`
+
+// LatestLooks returns the latest sessions of Tier 1 since a time that looked at services and left a verdict, the latest
+// first, at most limit.
+func (s *Store) LatestLooks(ctx context.Context, since time.Time, limit int) ([]Look, error) {
+	looks, err := collect(ctx, s.db, lookFields, latestLooksQuery, since.UnixMilli(), int(escalation.TierObserve),
+		string(escalation.PurposeTier), string(escalation.PurposeRecheck), limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the latest looks: %w", err)
+	}
+	return looks, nil
+}

@@ -109,3 +109,34 @@ func incidentOf(typed string) string {
 	}
 	return typed
 }
+
+// sentence says what a chain in a list is about, and how it stands.
+func sentence(row operations.Row) string {
+	about := "All services"
+	switch {
+	case row.Plan != "":
+		about = "Plan " + row.Plan
+	case row.Trigger == string(escalation.TriggerPlan):
+		about = "A plan"
+	case len(row.Services) > 0:
+		about = names(row.Services)
+	}
+	does := map[string]string{
+		string(escalation.OutcomeHealthy): "nothing is wrong", string(escalation.OutcomeResolved): "repaired",
+		string(escalation.OutcomeApproved):   "approved",
+		string(escalation.OutcomeNeedsHuman): "ended, and a person must act",
+		string(escalation.OutcomeFailed):     "the agent could not do its work",
+		string(escalation.OutcomeAborted):    "ended by a person",
+		string(escalation.OutcomeKnown):      "another chain takes care of it",
+	}[row.Outcome]
+	switch {
+	case does != "":
+	case row.Outcome != "":
+		does = words(row.Outcome)
+	case row.State() == "running":
+		does = "at work"
+	default:
+		does = words(row.State())
+	}
+	return about + ": " + does
+}

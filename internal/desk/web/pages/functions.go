@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"html/template"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +32,7 @@ func (p *Pages) functions() template.FuncMap {
 		"markdown": func(text string) template.HTML { return markdown.HTML(cut(text, maxReply)) },
 		"compact":  func(text string) string { return plaintext.Compact(cut(text, maxLine)) },
 		"words":    words,
+		"sentence": sentence,
 		"names":    names,
 		"headOf":   headOf,
 		"tone":     tone,
@@ -62,10 +64,7 @@ func (p *Pages) functions() template.FuncMap {
 		"left":       func(use escalation.Use) int { return max(use.Limit.Max-use.Used, 0) },
 		"programsOf": programsOf,
 		"namedCost": func(id, title string, list []operations.NamedCost) namedCost {
-			return namedCost{
-				id, title,
-				list,
-			}
+			return namedCost{id, title, namedFirst(list)}
 		},
 
 		"chainPath":    pathOf("/chains/"),
@@ -131,6 +130,22 @@ type closable struct {
 type namedCost struct {
 	ID, Title string
 	List      []operations.NamedCost
+}
+
+// namedFirst returns the costs with a name before the one without. A look that finds no fault names no service: it is
+// for all services.
+func namedFirst(list []operations.NamedCost) []operations.NamedCost {
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b operations.NamedCost) int {
+		if (a.Name == "") == (b.Name == "") {
+			return 0
+		}
+		if a.Name == "" {
+			return 1
+		}
+		return -1
+	})
+	return sorted
 }
 
 // namedTurn is the data of the template of a turn: the name of its conversation, and the turn.
@@ -225,8 +240,24 @@ func headOf(text string) message {
 	return message{head, strings.TrimSpace(rest)}
 }
 
-// words replaces the underscores in the name of a state.
-func words(name any) string { return strings.ReplaceAll(fmt.Sprint(name), "_", " ") }
+// forPeople translates the names of rules and states that say nothing to a person.
+var forPeople = map[string]string{ //nolint:gochecknoglobals // a constant table
+	"no_verdict": "the agent gave no result", "not_reviewed": "not reviewed yet", "needs_human": "needs a person",
+	"resume_failed": "could not be continued", "transcript_lost": "the conversation is lost",
+	"budget_exhausted": "budget used up", "timed_out": "took too long", "look_failed": "the look failed",
+	"max_tier": "the highest tier allowed", "verdict": "the agent's result", "complete": "finished",
+	"suppressed": "left alone", "known": "already known", "overridden": "accepted by a person",
+	"timedout": "took too long", "gate_expired": "nobody answered in time",
+}
+
+// words returns the name of a rule or a state for people.
+func words(name any) string {
+	text := fmt.Sprint(name)
+	if known, ok := forPeople[text]; ok {
+		return known
+	}
+	return strings.ReplaceAll(text, "_", " ")
+}
 
 // names lists names, such as those of services.
 func names(list []string) string { return strings.Join(list, ", ") }

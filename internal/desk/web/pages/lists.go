@@ -2,6 +2,7 @@ package pages
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -188,6 +189,14 @@ func (c costPage) Bars() []dayBar {
 		bars = append(bars, dayBar{day, slot * (float64(i) + 0.1), slot * 0.8, chartHeight - height, height})
 	}
 	return bars
+}
+
+// LastDay returns the last day of the chart.
+func (c costPage) LastDay() string {
+	if len(c.Days) == 0 {
+		return ""
+	}
+	return fmt.Sprint(c.Days[len(c.Days)-1].Day)
 }
 
 // dayBar is the bar of a day.

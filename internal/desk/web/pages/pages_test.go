@@ -493,7 +493,7 @@ func TestPlan(t *testing.T) {
 		`<span class="state calm">waiting</span>`, "<code>3f2a9c1d5e</code>", "</span>3 of 3<", "</span>$0.07<",
 		"<b>author, phase 1, tier 2</b>", "<b>review, phase 1, tier 1</b>", ">Author</span>", ">Review</span>",
 		"<title>Session #2, review, phase 1, opus, completed, $0.11</title>", ", phase 2 (The rule of the firewall): what should happen?",
-		"<dt>Why</dt><dd>a person must decide: P1 open-door", "<dt>Review</dt><dd>3 lines in 1 file of <code>c6</code>, checks passed, verdict not ready, rule <code>human_required</code><ol",
+		"<dt>Why</dt><dd>a person must decide: P1 open-door", "<dt>Review</dt><dd>3 lines in 1 file of <code>c6</code>, checks passed, verdict not ready, decided by human required<ol",
 		"override: phase 2 is passed over without a commit", `<span class="state good">approved</span> <b>phase 1</b> <code>claudeops/plan-run-ports</code>`,
 		"Its commits stay on their branch.", "run of docs/ports.md by ada", `<span class="state warn">verdict not ready</span>`,
 	} {
