@@ -524,7 +524,7 @@ func TestPlansInLists(t *testing.T) {
 	gate := *s.plan.Chain.OpenGate()
 	s.now.Gates.Gates = append(s.now.Gates.Gates, operations.GateRow{ChainID: samplePlan, Gate: &gate})
 	handler := s.serve(t, ada)
-	require.Contains(t, get(handler, "/chains").Body.String(), "<td>plan <code>docs/ports.md</code></td>")
+	require.Contains(t, get(handler, "/chains").Body.String(), ">Plan docs/ports.md: ")
 	now := get(handler, "/").Body.String()
 	require.Contains(t, now, "author, phase 2, tier 2 sonnet</span></a> plan <code>docs/disks.md</code>")
 	require.Contains(t, now, "docs/ports.md, phase 2: what should happen?")
