@@ -71,7 +71,7 @@ func open(ctx context.Context, dir string, scenario claudesim.Scenario) (*cell.H
 // TestRefusedIsMasked checks that Result.Refused shows no secret, in the input of a call or in the reason.
 func TestRefusedIsMasked(t *testing.T) {
 	t.Parallel()
-	token := "ghp_" + strings.Repeat("aB3dE5fG7h", 4)[:36] //nolint:gosec // none
+	token := "ghp_" + strings.Repeat("aB3dE5fG7h", 4)[:36]
 	host, err := open(t.Context(), t.TempDir(), claudesim.Play(claudesim.Always(
 		claudesim.Bash("touch "+token), claudesim.Bash("./"+token), claudesim.Conclude(map[string]any{"healthy": true}),
 	)))

@@ -119,7 +119,7 @@ var (
 	// firstDocument matches the beginning of the first document of a YAML file, with what can stand in front of it.
 	firstDocument = regexp.MustCompile(`^\x{FEFF}?(?:[ \t]*(?:[#%][^\r\n\x{85}\x{2028}\x{2029}]*)?\r?\n)*---`)
 	// anotherDocument matches the beginning of another, after any of YAML's line breaks.
-	anotherDocument = regexp.MustCompile(`(?:^|[\r\n\x{85}\x{2028}\x{2029}])\x{FEFF}?(?:---|\.\.\.)`)
+	anotherDocument = regexp.MustCompile(`(?:^|[\r\n\x{85}\x{2028}\x{2029}])\x{FEFF}?(?:---|\.{3})`)
 )
 
 // composed returns the names of the services in the compose file of a directory. If the directory has no readable

@@ -166,8 +166,9 @@ func (j judge) uses(name string, command Command) (found, error) {
 		return result, err
 	}
 	for _, other := range []style{styleGNU, stylePOSIX} { // it depends on the system which one its own awk and sed have
-		j.style = &other
-		if _, err := j.anyOf(uses, name, command, command.Words[1:], given{}); err != nil {
+		otherwise := j
+		otherwise.style = &other
+		if _, err := otherwise.anyOf(uses, name, command, command.Words[1:], given{}); err != nil {
 			return found{}, denied("some %s take the options after the first argument for files, and others do not: "+
 				"put the options in front", name)
 		}

@@ -76,8 +76,8 @@ func (o *Opens) forInit() (*treeinit.Opens, error) {
 	files, failed := fileFilter()
 	opens := &treeinit.Opens{
 		Secret: expanded(o.Secret), Kept: expanded(o.Kept), Clear: o.Clear, Keys: expanded(o.Keys),
-		Filter: calls, FileFilter: files, Sockets: expanded(o.Sockets), OwnSockets: o.OwnSockets, Held: o.Held, HeldRead: o.HeldRead,
-		HeldWrite: o.HeldWrite,
+		Filter: calls, FileFilter: files, Sockets: expanded(o.Sockets), OwnSockets: o.OwnSockets,
+		Held: o.Held, HeldRead: o.HeldRead, HeldWrite: o.HeldWrite,
 	}
 	for _, address := range o.Addresses {
 		opens.Addresses = append(opens.Addresses, treeinit.Address(address))

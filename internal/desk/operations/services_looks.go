@@ -32,32 +32,40 @@ type ServiceLook struct {
 func (k *knownServices) addLooks(looks []store.Look) {
 	k.looks = map[string][]ServiceLook{}
 	for _, look := range looks {
-		found := map[string]ServiceLook{}
-		for _, check := range look.Verdict.Checks {
-			key := k.keyOf(check.Service)
-			one := found[key]
-			one.ResponseTimeMS = max(one.ResponseTimeMS, check.ResponseTimeMS)
-			if one.Status == "" || worse(check.Status, one.Status) {
-				one.Status, one.Error = check.Status, k.mask.Text(check.Error)
-			}
-			found[key] = one
-		}
-		if look.Verdict.FindsFault() {
-			for _, service := range look.Verdict.Affected() {
-				key := k.keyOf(service)
-				if one := found[key]; one.Status == "" || one.Status == escalation.CheckHealthy {
-					one.Status, one.Error = escalation.CheckDegraded, k.mask.Text(look.Verdict.Summary)
-					found[key] = one
-				}
-			}
-		}
-		for key, one := range found {
-			one.Session, one.At = look.Session, look.At
+		for key, one := range k.lookOf(look) {
 			if len(k.looks[key]) < maxServiceLooks {
 				k.looks[key] = append(k.looks[key], one)
 			}
 		}
 	}
+}
+
+// lookOf returns what a look says about each service.
+func (k *knownServices) lookOf(look store.Look) map[string]ServiceLook {
+	found := map[string]ServiceLook{}
+	for _, check := range look.Verdict.Checks {
+		key := k.keyOf(check.Service)
+		one := found[key]
+		one.ResponseTimeMS = max(one.ResponseTimeMS, check.ResponseTimeMS)
+		if one.Status == "" || worse(check.Status, one.Status) {
+			one.Status, one.Error = check.Status, k.mask.Text(check.Error)
+		}
+		found[key] = one
+	}
+	if look.Verdict.FindsFault() {
+		for _, service := range look.Verdict.Affected() {
+			key := k.keyOf(service)
+			if one := found[key]; one.Status == "" || one.Status == escalation.CheckHealthy {
+				one.Status, one.Error = escalation.CheckDegraded, k.mask.Text(look.Verdict.Summary)
+				found[key] = one
+			}
+		}
+	}
+	for key, one := range found {
+		one.Session, one.At = look.Session, look.At
+		found[key] = one
+	}
+	return found
 }
 
 // worse reports whether a check's result is worse than another one.

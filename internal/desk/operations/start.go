@@ -56,7 +56,7 @@ func refusedAtOnce(ctx context.Context, c client.Client, run client.WorkflowRun)
 	defer cancel()
 	chain, err := Query(ctx, c, run.GetID(), run.GetRunID())
 	if err != nil || chain.Outcome != escalation.OutcomeFailed || chain.Last() != nil {
-		return nil //nolint:nilerr // the chain runs, or will
+		return nil // the chain runs, or will
 	}
 	return Invalid(chainError(run.GetID(), printable(errors.New(chain.Reason))))
 }

@@ -28,8 +28,8 @@ func runLaunch() {
 }
 
 // giveUpRights enters the job's sandbox and changes to the job's user. The kind of the answer is AnswerLaunched, unless
-// the change of the user fails, or a required sandbox or the judging of files is not available. The listener is the descriptor on which the
-// kernel asks before files are opened; -1 without one.
+// the change of the user fails, or a required sandbox or the judging of files is not available. The listener is the
+// descriptor on which the kernel asks before files are opened; -1 without one.
 func (j *Job) giveUpRights() (answer Answer, listener int) {
 	listener = -1
 	target := os.Geteuid()

@@ -142,8 +142,9 @@ func (a *app) copyCommand() *cobra.Command {
 		Short: "Copy all records to an empty database",
 		Long: "Copy copies all records, with their numbers, to a database without records, and makes its tables. The " +
 			"source must\nhave those of this release (`claudeops db migrate`). Copy reads the copy back and compares " +
-			"it with the source. If it\nfails, the target stays empty, and you can run copy again.\n\nStop all workers first, and wait two minutes. The target would lack " +
-			"records that workers write after the copy.\n\nWithout --from the source is the database file in " +
+			"it with the source. If it\nfails, the target stays empty, and you can run copy again.\n\n" +
+			"Stop all workers first, and wait two minutes. The target would lack records that workers write after the copy.\n\n" +
+			"Without --from the source is the database file in " +
 			"CLAUDEOPS_STATE_DIR, and without --to the target is\nCLAUDEOPS_DATABASE_URL. So you need not write a " +
 			"password on the command line, where all users of the machine can see it.",
 		Example: "  claudeops db copy --from sqlite:///var/lib/claudeops/claudeops.db \\\n" +

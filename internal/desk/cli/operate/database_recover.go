@@ -28,8 +28,9 @@ func (a *app) recoverCommand() *cobra.Command {
 		Short: "Record again what Temporal knows and restored records lack",
 		Long: "Recover asks Temporal for the chains and conversations that run, or have ended since the backup, and " +
 			"records those of\ntheir sessions and events that the records lack. It changes nothing that is recorded, " +
-			"and you can run it again.\n\nRun it after you have restored the records from a backup, as soon as workers run: they " +
-			"answer for the chains. On\nPostgreSQL use the URL of the owner of the tables. docs/backup.md says what " +
+			"and you can run it again.\n\nRun it after you have restored the records from a backup, as soon as " +
+			"workers run: they answer for the chains. On\n" +
+			"PostgreSQL use the URL of the owner of the tables. docs/backup.md says what " +
 			"cannot be recovered.",
 		Example: "  claudeops db recover --since 26h",
 		Args:    console.NoArguments,
@@ -152,6 +153,6 @@ func writeRecovered(w io.Writer, view recoveredView) {
 		_, _ = fmt.Fprintf(w, "Sessions that the records lacked, and have again: %d (chains and conversations: %d, "+
 			"cost: %s).\n", view.Sessions, view.Chains, plaintext.Dollars(view.CostUSD))
 	}
-	_, _ = fmt.Fprintln(w, "What else is later than the backup is lost, because Temporal does not have it: the texts of "+
-		"conversations, what\npeople did with memories and incidents, and decisions on calls (docs/backup.md).")
+	_, _ = fmt.Fprintln(w, "What else is later than the backup is lost, because Temporal does not have it: the texts "+
+		"of conversations, what\npeople did with memories and incidents, and decisions on calls (docs/backup.md).")
 }

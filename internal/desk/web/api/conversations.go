@@ -73,7 +73,8 @@ func (a *API) registerConversations(r routes) {
 		list.Conversations, list.Next, err = conversations.List(ctx, personIn(ctx).MayRead, in.After, in.Limit)
 		return list, err
 	})
-	add(r, getConversation, reading(func(ctx context.Context, in *ConversationPath) (operations.LiveConversation, error) {
+	type live = operations.LiveConversation
+	add(r, getConversation, reading(func(ctx context.Context, in *ConversationPath) (live, error) {
 		return conversations.Get(ctx, string(in.Name))
 	}))
 	add(r, listTurns, reading(func(ctx context.Context, in *turnsRequest) (turnList, error) {

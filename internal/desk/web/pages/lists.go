@@ -2,7 +2,6 @@ package pages
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -196,7 +195,7 @@ func (c costPage) LastDay() string {
 	if len(c.Days) == 0 {
 		return ""
 	}
-	return fmt.Sprint(c.Days[len(c.Days)-1].Day)
+	return c.Days[len(c.Days)-1].Day
 }
 
 // dayBar is the bar of a day.
