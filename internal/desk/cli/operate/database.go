@@ -143,7 +143,8 @@ func (a *app) copyCommand() *cobra.Command {
 		Long: "Copy copies all records, with their numbers, to a database without records, and makes its tables. The " +
 			"source must\nhave those of this release (`claudeops db migrate`). Copy reads the copy back and compares " +
 			"it with the source. If it\nfails, the target stays empty, and you can run copy again.\n\n" +
-			"Stop all workers first, and wait two minutes. The target would lack records that workers write after the copy.\n\n" +
+			"Stop all workers first, and wait two minutes. The target would lack records that workers write " +
+			"after the copy.\n\n" +
 			"Without --from the source is the database file in " +
 			"CLAUDEOPS_STATE_DIR, and without --to the target is\nCLAUDEOPS_DATABASE_URL. So you need not write a " +
 			"password on the command line, where all users of the machine can see it.",
