@@ -82,12 +82,14 @@ func TestRefusedIsMasked(t *testing.T) {
 		Schema: `{"type":"object","properties":{"healthy":{"type":"boolean"}}}`,
 	})
 	require.NoError(t, err)
-	require.Len(t, result.Refused, 2)
 	written, err := json.Marshal(result.Refused)
 	require.NoError(t, err)
 	require.NotContains(t, string(written), token)
-	require.Contains(t, string(result.Refused[0].Input), "[masked: ")
-	require.Contains(t, result.Refused[1].Decision.Reason, "[masked: ")
+	// Under the race detector, the shell itself opens a file that is refused.
+	calls := slices.DeleteFunc(result.Refused, func(e cell.Entry) bool { return e.Decision.Rule == "files" })
+	require.Len(t, calls, 2)
+	require.Contains(t, string(calls[0].Input), "[masked: ")
+	require.Contains(t, calls[1].Decision.Reason, "[masked: ")
 }
 
 // TestGitDoesNotSeeTheGuardsSockets checks that the supervisor's git reads neither the sockets of its own guard nor
