@@ -11,8 +11,17 @@ import (
 )
 
 // checkKubernetes builds the base and all overlays below directory with kustomize. It returns the violations of the
-// Kubernetes schemas, and of this project's rules for the worker.
+// schemas of Kubernetes and KEDA, and of this project's rules for the worker.
 func checkKubernetes(directory string) (found []string, err error) {
+	temporary, err := os.MkdirTemp("", "schemas")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(temporary)
+	schemas, err := newSchemas(temporary)
+	if err != nil {
+		return nil, err
+	}
 	overlays, err := filepath.Glob(filepath.Join(directory, "overlays", "*"))
 	if err != nil {
 		return nil, err
@@ -24,7 +33,7 @@ func checkKubernetes(directory string) (found []string, err error) {
 			return found, fmt.Errorf("%s: %w", name, err)
 		}
 		for _, object := range objects {
-			for _, finding := range checkObject(object) {
+			for _, finding := range schemas.check(object) {
 				found = append(found, fmt.Sprintf("%s: %s %s: %s", name, object["kind"],
 					text(object, "metadata", "name"), finding))
 			}

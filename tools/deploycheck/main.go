@@ -1,10 +1,11 @@
 // Command deploycheck checks the files of a deployment. It parses each file with the parser of the program that reads
-// the file: the Dockerfile with BuildKit, compose.yaml with Compose, and the Kubernetes overlays with kustomize and the
-// schemas of the Kubernetes API.
+// the file: the Dockerfile with BuildKit, compose.yaml with Compose, and the Kubernetes overlays with kustomize. It
+// validates them with kubeconform and the schemas of the modules in tools/kubernetes.
 //
 //	deploycheck DIRECTORY
 //
-// It prints one line for each finding. The exit code is 1 if there is a finding. It does not use the network.
+// It prints one line for each finding. The exit code is 1 if there is a finding. It downloads the modules if they
+// are missing.
 package main
 
 import (

@@ -1,147 +1,184 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 
-	"sigs.k8s.io/kustomize/kyaml/openapi"
-	"sigs.k8s.io/kustomize/kyaml/yaml"
+	"github.com/yannh/kubeconform/pkg/resource"
+	"github.com/yannh/kubeconform/pkg/validator"
+	"sigs.k8s.io/yaml"
 )
 
-// newer lists fields that the schemas in kustomize do not contain. These schemas are for Kubernetes 1.21, and the
-// fields were added later.
-var newer = []string{"PodDisruptionBudget.spec.unhealthyPodEvictionPolicy"}
+// schemas validates objects with kubeconform, which rejects unknown fields. It holds the schemas of the Kubernetes and
+// the KEDA in tools/kubernetes/go.mod.
+type schemas struct{ validator.Validator }
 
-// checkObject validates an object against the schema of its kind. It reports unknown fields, missing fields and wrong
-// types.
-func checkObject(object map[string]any) []string {
-	kind := yaml.TypeMeta{APIVersion: fmt.Sprint(object["apiVersion"]), Kind: fmt.Sprint(object["kind"])}
-	if kind.Kind == "ScaledObject" {
-		return checkScaledObject(object)
+// newSchemas reads the schemas from the modules, which it downloads if they are missing. It needs the directory
+// temporary until the last object is validated.
+func newSchemas(temporary string) (schemas, error) {
+	kubernetes, err := module("k8s.io/kubernetes")
+	if err != nil {
+		return schemas{}, err
 	}
-	schema := openapi.SchemaForResourceType(kind)
-	if schema == nil {
-		return []string{"there is no schema for " + kind.APIVersion}
+	keda, err := module("github.com/kedacore/keda/v2")
+	if err != nil {
+		return schemas{}, err
 	}
-	v := validator{}
-	v.validate(schema, object, kind.Kind)
-	return v.found
+	if err := writeBuiltIn(temporary, filepath.Join(kubernetes, "api", "openapi-spec", "swagger.json")); err != nil {
+		return schemas{}, err
+	}
+	if err := writeCustom(temporary, filepath.Join(keda, "config", "crd", "bases", "keda.sh_scaledobjects.yaml")); err != nil {
+		return schemas{}, err
+	}
+	kubeconform, err := validator.New([]string{filepath.Join(temporary, "{{.ResourceKind}}{{.KindSuffix}}.json")},
+		validator.Opts{Strict: true})
+	return schemas{kubeconform}, err
 }
 
-// validator collects the findings about one object.
-type validator struct{ found []string }
-
-func (v *validator) report(path, format string, arguments ...any) {
-	v.found = append(v.found, path+" "+fmt.Sprintf(format, arguments...))
-}
-
-// validate compares value with its schema. The argument path is the location of value in the object.
-func (v *validator) validate(schema *openapi.ResourceSchema, value any, path string) {
-	kind := "object"
-	if len(schema.Schema.Type) > 0 {
-		kind = schema.Schema.Type[0]
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		if kind == "object" {
-			v.validateObject(schema, value, path)
-			return
+// module returns the directory of a module that tools/kubernetes/go.mod pins. Go compares its contents with go.sum.
+func module(path string) (string, error) {
+	download := exec.Command("go", "mod", "download", "-json", path)
+	// In a test, the working directory is below that of the command.
+	for _, directory := range []string{"tools/kubernetes", "../kubernetes"} {
+		if _, err := os.Stat(directory); err == nil {
+			download.Dir = directory
 		}
+	}
+	download.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	out, err := download.Output()
+	var found struct{ Dir, Error string }
+	if decoded := json.Unmarshal(out, &found); err == nil {
+		err = decoded
+	}
+	if found.Error != "" {
+		err = errors.New(found.Error)
+	}
+	if err != nil {
+		return "", fmt.Errorf("schemas of %s: %w", path, err)
+	}
+	return found.Dir, nil
+}
+
+// writeBuiltIn writes a schema for each kind of Kubernetes's API. Kinds share one file of definitions.
+func writeBuiltIn(directory, swagger string) error {
+	content, err := os.ReadFile(swagger)
+	if err != nil {
+		return err
+	}
+	var api struct {
+		Definitions map[string]map[string]any `json:"definitions"`
+	}
+	if err := json.Unmarshal(content, &api); err != nil {
+		return err
+	}
+	for name, definition := range api.Definitions {
+		strict(definition)
+		kinds, _ := definition["x-kubernetes-group-version-kind"].([]any)
+		if len(kinds) != 1 {
+			continue // a part of an object, or an object of all groups, such as DeleteOptions
+		}
+		reference := map[string]any{"$ref": "definitions.json#/definitions/" + name}
+		group, version, kind := text(kinds[0], "group"), text(kinds[0], "version"), text(kinds[0], "kind")
+		if err := writeSchema(directory, group, version, kind, reference); err != nil {
+			return err
+		}
+	}
+	encoded, err := json.Marshal(api)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(directory, "definitions.json"), encoded, 0o600)
+}
+
+// writeCustom writes a schema for each version of a CustomResourceDefinition.
+func writeCustom(directory, path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var definition struct {
+		Spec struct {
+			Group string                `json:"group"`
+			Names struct{ Kind string } `json:"names"`
+
+			Versions []struct {
+				Name   string `json:"name"`
+				Schema struct {
+					OpenAPIV3Schema map[string]any `json:"openAPIV3Schema"`
+				} `json:"schema"`
+			} `json:"versions"`
+		} `json:"spec"`
+	}
+	if err := yaml.Unmarshal(content, &definition); err != nil {
+		return err
+	}
+	for _, version := range definition.Spec.Versions {
+		schema := version.Schema.OpenAPIV3Schema
+		strict(schema)
+		if err := writeSchema(directory, definition.Spec.Group, version.Name, definition.Spec.Names.Kind, schema); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeSchema writes a schema where kubeconform looks for it: {{.ResourceKind}}{{.KindSuffix}}.json. The suffix is the
+// first word of the group, if there is one, and the version.
+func writeSchema(directory, group, version, kind string, schema any) error {
+	words := []string{kind, version}
+	if group != "" {
+		first, _, _ := strings.Cut(group, ".")
+		words = []string{kind, first, version}
+	}
+	encoded, err := json.Marshal(schema)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(directory, strings.ToLower(strings.Join(words, "-"))+".json"), encoded, 0o600)
+}
+
+// strict turns a schema of OpenAPI into one of JSON that permits no unknown fields. OpenAPI has words of its own for a
+// number or a text.
+func strict(schema any) {
+	switch schema := schema.(type) {
 	case []any:
-		if kind == "array" {
-			for i, element := range value {
-				v.validate(schema.Elements(), element, fmt.Sprintf("%s[%d]", path, i))
-			}
-			return
+		for _, element := range schema {
+			strict(element)
 		}
-	case string:
-		if kind == "string" {
-			return
+	case map[string]any:
+		for _, value := range schema {
+			strict(value)
 		}
-	case bool:
-		if kind == "boolean" {
-			return
+		if schema["format"] == "int-or-string" || schema["x-kubernetes-int-or-string"] == true {
+			schema["type"] = []string{"integer", "string"}
 		}
-	case int, int64, float64:
-		if kind == "integer" || kind == "number" || schema.Schema.Format == "int-or-string" {
-			return
-		}
-	}
-	v.report(path, "is %v; it must be of type %s", value, kind)
-}
-
-func (v *validator) validateObject(schema *openapi.ResourceSchema, object map[string]any, path string) {
-	for _, name := range schema.Schema.Required {
-		if _, there := object[name]; !there {
-			v.report(path, "lacks %s", name)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(object)) {
-		below := path + "." + name
-		field := schema.Field(name)
-		switch {
-		case field != nil:
-			v.validate(field, object[name], below)
-		case len(schema.Schema.Properties) > 0 && !slices.Contains(newer, below):
-			v.report(below, "is unknown")
+		_, fields := schema["properties"].(map[string]any)
+		if fields && schema["additionalProperties"] == nil && schema["x-kubernetes-preserve-unknown-fields"] == nil {
+			schema["additionalProperties"] = false
 		}
 	}
 }
 
-// scaledObject holds the fields of KEDA's ScaledObject that this project uses. KEDA's own module would take minutes to
-// compile.
-type scaledObject struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	Metadata   map[string]any `json:"metadata"`
-	Spec       struct {
-		ScaleTargetRef  struct{ APIVersion, Kind, Name string } `json:"scaleTargetRef"`
-		MinReplicaCount int                                     `json:"minReplicaCount"`
-		MaxReplicaCount int                                     `json:"maxReplicaCount"`
-		PollingInterval int                                     `json:"pollingInterval"`
-		Triggers        []scaleTrigger                          `json:"triggers"`
-		Fallback        struct {
-			FailureThreshold int    `json:"failureThreshold"`
-			Replicas         int    `json:"replicas"`
-			Behavior         string `json:"behavior"`
-		} `json:"fallback"`
-		Advanced struct {
-			ScalingModifiers struct {
-				Formula    string `json:"formula"`
-				MetricType string `json:"metricType"`
-				Target     string `json:"target"`
-			} `json:"scalingModifiers"`
-			HorizontalPodAutoscalerConfig struct {
-				Behavior map[string]scaleRules `json:"behavior"`
-			} `json:"horizontalPodAutoscalerConfig"`
-		} `json:"advanced"`
-	} `json:"spec"`
+// check validates an object against the schema of its kind.
+func (s schemas) check(object map[string]any) []string {
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	result := s.ValidateResource(resource.Resource{Bytes: encoded})
+	if result.Status == validator.Valid {
+		return checkTriggers(object)
+	}
+	return []string{result.Err.Error()}
 }
 
-type scaleTrigger struct {
-	Type              string            `json:"type"`
-	Name              string            `json:"name"`
-	Metadata          map[string]string `json:"metadata"`
-	AuthenticationRef *struct {
-		Name string `json:"name"`
-	} `json:"authenticationRef"`
-}
-
-type scaleRules struct {
-	StabilizationWindowSeconds int    `json:"stabilizationWindowSeconds"`
-	SelectPolicy               string `json:"selectPolicy"`
-	Policies                   []struct {
-		Type          string `json:"type"`
-		Value         int    `json:"value"`
-		PeriodSeconds int    `json:"periodSeconds"`
-	} `json:"policies"`
-}
-
-// triggerKeys lists the metadata keys of the KEDA scalers that this project uses, from KEDA 2.22. The value true marks
-// a required key.
+// triggerKeys lists the metadata keys of the KEDA scalers that this project uses, from KEDA 2.18. The schema of a
+// ScaledObject permits every key. The value true marks a required key.
 var triggerKeys = map[string]map[string]bool{
 	"temporal": {
 		"endpoint": true, "taskQueue": true, "namespace": false, "targetQueueSize": false,
@@ -156,31 +193,21 @@ var triggerKeys = map[string]map[string]bool{
 	},
 }
 
-// checkScaledObject checks the fields and the triggers of a ScaledObject. Unknown fields are errors.
-func checkScaledObject(object map[string]any) (found []string) {
-	encoded, err := json.Marshal(object)
-	if err != nil {
-		return []string{err.Error()}
-	}
-	decoder := json.NewDecoder(bytes.NewReader(encoded))
-	decoder.DisallowUnknownFields()
-	var scaled scaledObject
-	if err := decoder.Decode(&scaled); err != nil {
-		return []string{err.Error()}
-	}
-	if scaled.APIVersion != "keda.sh/v1alpha1" {
-		found = append(found, "apiVersion is "+scaled.APIVersion)
-	}
-	for _, trigger := range scaled.Spec.Triggers {
-		known := triggerKeys[trigger.Type]
-		for key := range trigger.Metadata {
+// checkTriggers checks the metadata of the triggers of a ScaledObject.
+func checkTriggers(object map[string]any) (found []string) {
+	triggers, _ := at(object, "spec", "triggers").([]any)
+	for _, trigger := range triggers {
+		kind := text(trigger, "type")
+		metadata, _ := at(trigger, "metadata").(map[string]any)
+		known := triggerKeys[kind]
+		for key := range metadata {
 			if _, there := known[key]; !there {
-				found = append(found, fmt.Sprintf("trigger %s: %s is unknown", trigger.Type, key))
+				found = append(found, fmt.Sprintf("trigger %s: %s is unknown", kind, key))
 			}
 		}
 		for key, required := range known {
-			if required && trigger.Metadata[key] == "" {
-				found = append(found, fmt.Sprintf("trigger %s lacks %s", trigger.Type, key))
+			if required && metadata[key] == nil {
+				found = append(found, fmt.Sprintf("trigger %s lacks %s", kind, key))
 			}
 		}
 	}
