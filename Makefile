@@ -33,6 +33,7 @@ BUILD  := $(CLOUDS) -ldflags '-s -w'
 BIN     := bin
 TOOLS   := $(BIN)/tools
 CLIENTS := $(BIN)/clients
+RELEASING := $(BIN)/releasing
 PROMETHEUS := $(BIN)/prometheus
 SERVERS := $(CLIENTS)/temporal-server $(CLIENTS)/temporal-sql-tool
 REPORT  := $(BIN)/report
@@ -69,29 +70,36 @@ demo: ## Watch a simulated incident climb all three tiers; DEMO=--keep leaves ev
 	@sh tools/build.sh $(BIN)/claudeops ./starter $(BUILD)
 	@$(BIN)/claudeops demo $(DEMO)
 
-# The link `starter` is the program's former name, for one release. DESTDIR is for packages. The parts for systemd are left
-# out where it is missing. It builds nothing, because root may lack Go.
+# The link `starter` is the program's former name, for one release. The parts for systemd are left out where it is missing. It
+# builds nothing, because root may lack Go. Packages set DESTDIR, and the directories of a distribution.
+PREFIX   := /usr/local
+WORKER   := $(PREFIX)/bin/worker
+UNITS    := /etc/systemd/system
+SYSUSERS := /etc/sysusers.d
+
 .PHONY: install
 install: ## Install what make build built: programs, completions, and for systemd the users and the units (as root)
 	@test -x $(BIN)/claudeops && test -x $(BIN)/worker || { echo 'install: run make build first, as yourself' >&2; exit 1; }
-	install -d $(DESTDIR)/usr/local/bin
-	install -m 0755 $(BIN)/worker $(BIN)/claudeops $(DESTDIR)/usr/local/bin
-	ln -sf claudeops $(DESTDIR)/usr/local/bin/starter
-	install -d $(foreach dir,$(COMPLETIONS),$(DESTDIR)/usr/local/share/$(dir))
-	$(BIN)/claudeops completion bash >$(DESTDIR)/usr/local/share/bash-completion/completions/claudeops
-	$(BIN)/claudeops completion zsh >$(DESTDIR)/usr/local/share/zsh/site-functions/_claudeops
-	$(BIN)/claudeops completion fish >$(DESTDIR)/usr/local/share/fish/vendor_completions.d/claudeops.fish
+	install -D -m 0755 $(BIN)/worker $(DESTDIR)$(WORKER)
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/bin $(BIN)/claudeops
+	ln -sf claudeops $(DESTDIR)$(PREFIX)/bin/starter
+	install -d $(foreach dir,$(COMPLETIONS),$(DESTDIR)$(PREFIX)/share/$(dir))
+	$(BIN)/claudeops completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/claudeops
+	$(BIN)/claudeops completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_claudeops
+	$(BIN)/claudeops completion fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/claudeops.fish
 	if [ -n "$(DESTDIR)" ] || [ -d /run/systemd/system ]; then $(MAKE) install-units; fi
 
 COMPLETIONS := bash-completion/completions zsh/site-functions fish/vendor_completions.d
 
 .PHONY: install-units
 install-units:
-	install -D -m 0644 deploy/systemd/sysusers.conf $(DESTDIR)/etc/sysusers.d/claudeops.conf
-	install -D -m 0644 -t $(DESTDIR)/etc/systemd/system deploy/systemd/claudeops-worker.service deploy/systemd/claudeops-up.service \
-		deploy/systemd/claudeops-web.service
+	install -D -m 0644 deploy/systemd/sysusers.conf $(DESTDIR)$(SYSUSERS)/claudeops.conf
+	install -d $(DESTDIR)$(UNITS)
+	for unit in worker up web; do \
+		sed 's,/usr/local/bin/worker,$(WORKER),; s,/usr/local/bin,$(PREFIX)/bin,' deploy/systemd/claudeops-$$unit.service \
+			>$(DESTDIR)$(UNITS)/claudeops-$$unit.service || exit 1; done
 	for unit in worker up; do \
-		install -D -m 0644 -t $(DESTDIR)/etc/systemd/system/claudeops-$$unit.service.d deploy/systemd/drop-ins/agent-user.conf || exit 1; done
+		install -D -m 0644 -t $(DESTDIR)$(UNITS)/claudeops-$$unit.service.d deploy/systemd/drop-ins/agent-user.conf || exit 1; done
 	install -d -m 0700 $(DESTDIR)/etc/claudeops
 	if [ -z "$(DESTDIR)" ]; then systemd-sysusers && systemctl daemon-reload; fi
 
@@ -264,8 +272,8 @@ cover: | $(REPORT) ## Measure what the short tests cover, when you look for what
 ##@ Releases
 
 .PHONY: release
-release: ## Build both programs of VERSION for each platform into dist, with checksums, when its commit has the tag
-	sh tools/release.sh '$(VERSION)' -trimpath $(BUILD)
+release: $(RELEASING)/nfpm $(RELEASING)/cyclonedx-gomod ## Build programs, packages, bills of materials and checksums of VERSION into dist, when its commit has the tag
+	sh tools/release.sh $(abspath $(RELEASING)) '$(VERSION)' -trimpath $(BUILD)
 
 ##@ Tools
 
@@ -293,6 +301,7 @@ download: ## Download the Go modules, trying again when the network fails
 	sh tools/retry.sh $(GO) mod download
 	sh tools/retry.sh $(GO) -C tools mod download
 	sh tools/retry.sh $(GO) -C tools/openai mod download
+	cd tools/kubernetes && GOFLAGS= sh ../retry.sh $(GO) mod download k8s.io/kubernetes github.com/kedacore/keda/v2
 
 $(TOOLS_BUILT): tools/go.mod tools/go.sum $(wildcard tools/flaky/*.go tools/deploycheck/*.go tools/docscheck/*.go)
 	mkdir -p $(TOOLS)
@@ -303,6 +312,10 @@ $(TOOLS_BUILT): tools/go.mod tools/go.sum $(wildcard tools/flaky/*.go tools/depl
 # Each client has its own module, because it needs other versions of Temporal's modules than this program.
 $(CLIENTS)/%: tools/%/go.mod tools/%/go.sum
 	$(GO) -C tools/$* build -trimpath -o ../../$@ tool
+
+$(RELEASING)/%: tools/release/go.mod tools/release/go.sum
+	mkdir -p $(RELEASING)
+	$(GO) -C tools/release build -trimpath -o ../../$(RELEASING)/ tool
 
 # Build without the service discoveries. They are most of Prometheus, and one of them has an unpublished dependency.
 $(PROMETHEUS)/%: tools/prometheus/go.mod tools/prometheus/go.sum

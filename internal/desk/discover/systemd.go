@@ -11,8 +11,18 @@ import (
 // unitDir is where administrators put units of their own. A unit of the distribution that is enabled is a link there.
 const unitDir = "etc/systemd/system"
 
-// units lists the services whose files somebody has put into unitDir, and finds the unit of Claude Ops.
+// packaged is where the package of Claude Ops has its units.
+const packaged = "usr/lib/systemd/system/claudeops-up.service"
+
+// units lists the services whose files somebody has put into unitDir, and finds the unit of Claude Ops. Of a package,
+// which has them all, it is the worker's if that is enabled.
 func (l *look) units(context.Context) error {
+	if l.exists(packaged) {
+		l.found.Unit = "claudeops-up"
+		if _, err := fs.Lstat(l.host.Files, unitDir+"/multi-user.target.wants/claudeops-worker.service"); err == nil {
+			l.found.Unit = "claudeops-worker"
+		}
+	}
 	entries, err := fs.ReadDir(l.host.Files, unitDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

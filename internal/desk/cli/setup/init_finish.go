@@ -260,7 +260,7 @@ func (e *ending) sayNext(temporal bool) {
 	scheduled := e.answers.timing.Every > 0
 	switch {
 	case e.forUnit():
-		prefix = strings.Join(unitVariables(e.machine.Unit), " ") + " "
+		prefix = strings.Join(unitVariables, " ") + " "
 		next("systemctl enable --now "+e.machine.Unit, "run it always")
 	case e.serves && scheduled:
 		next("claudeops up", "in a terminal of its own: the pages, Temporal and a worker. The schedule works while it "+

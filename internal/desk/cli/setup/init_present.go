@@ -28,13 +28,18 @@ const (
 // unitSettings is the directory of the settings that the units of systemd read (docs/one-machine.md).
 const unitSettings = "/etc/claudeops"
 
+// unitVariables is the environment of the units of deploy/systemd.
+var unitVariables = []string{
+	envfile.Variable + "=" + unitSettings + "/claudeops.env", config.Prefix + "STATE_DIR=/var/lib/claudeops/state",
+}
+
 // present is what is set before init changes anything.
 type present struct {
 	cfg config.Config
 	// outer is the environment without the variables of the file of settings, and environ with them.
 	outer, environ []string
 	files          proposal.Files
-	// first reports that there is no file of settings yet.
+	// first reports that there are no settings yet.
 	first bool
 	// catalog lists the services of the services file; nil if there is none.
 	catalog *escalation.Catalog
@@ -48,7 +53,7 @@ type present struct {
 func readPresent(environ []string, machine discover.Machine) (present, error) {
 	now := present{outer: withoutFile(environ)}
 	if machine.Root && machine.Unit != "" && console.Variable(now.outer, envfile.Variable) == "" {
-		now.outer = append(now.outer, unitVariables(machine.Unit)...)
+		now.outer = append(now.outer, unitVariables...)
 	}
 	path, _ := envfile.Find(now.outer)
 	switch {
@@ -58,8 +63,8 @@ func readPresent(environ []string, machine discover.Machine) (present, error) {
 	case !filepath.IsAbs(path):
 		return now, fmt.Errorf("%s is %q; it must be an absolute path", envfile.Variable, path)
 	}
-	_, err := os.Stat(path)
-	now.first = err != nil
+	text, err := os.ReadFile(path) //nolint:gosec // the operator's own file
+	now.first = err != nil || onlyComments(string(text))
 	loaded := now.outer
 	if now.first { // the variable may name a file that init is to create
 		loaded = slices.DeleteFunc(slices.Clone(loaded),
@@ -83,10 +88,14 @@ func readPresent(environ []string, machine discover.Machine) (present, error) {
 	return now, nil
 }
 
-// unitVariables returns the environment that a unit of deploy/systemd sets.
-func unitVariables(unit string) []string {
-	file := unitSettings + "/" + strings.TrimPrefix(unit, "claudeops-") + ".env"
-	return []string{envfile.Variable + "=" + file, config.Prefix + "STATE_DIR=/var/lib/claudeops/state"}
+// onlyComments reports that a file of settings has none, as the one that a package brings.
+func onlyComments(text string) bool {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			return false
+		}
+	}
+	return true
 }
 
 // withoutFile returns environ without the variables that come from the file of settings. Main has added them.

@@ -256,15 +256,20 @@ func TestInitGoesBack(t *testing.T) {
 // them.
 func TestInitForTheUnit(t *testing.T) {
 	t.Parallel()
-	host := clitest.MediaHost(0)
-	host.Files["etc/systemd/system/claudeops-up.service"] = &fstest.MapFile{Mode: 0o644 &^ fs.ModeType}
-	environ, settings := initEnvironment(t)
-	s := starterOn(host).OnScreen(t, home(environ, "/root"), 100, 30, "init")
-	s.Sees("You are root, and claudeops-up is installed: the settings go to /etc/claudeops/up.env, which it")
-	s.Sees(initPages[0].sees) // before the question, Ctrl-C would be a signal
-	s.Types("\x03")
-	require.Equal(t, program.ExitFailure, s.Ends())
-	require.NoDirExists(t, settings)
+	for _, dir := range []string{"etc", "usr/lib"} { // make install, and a package
+		t.Run(dir, func(t *testing.T) {
+			t.Parallel()
+			host := clitest.MediaHost(0)
+			host.Files[dir+"/systemd/system/claudeops-up.service"] = &fstest.MapFile{Mode: 0o644 &^ fs.ModeType}
+			environ, settings := initEnvironment(t)
+			s := starterOn(host).OnScreen(t, home(environ, "/root"), 100, 30, "init")
+			s.Sees("You are root, and claudeops-up is installed: the settings go to /etc/claudeops/claudeops.env, which it")
+			s.Sees(initPages[0].sees) // before the question, Ctrl-C would be a signal
+			s.Types("\x03")
+			require.Equal(t, program.ExitFailure, s.Ends())
+			require.NoDirExists(t, settings)
+		})
+	}
 }
 
 // TestInitGrantsNoEngineThatAgentsAreDenied has docker in a directory of which the policy grants no program. Nothing of
