@@ -38,9 +38,11 @@ TEXT="two\nlines"   # a comment
 		{"CLAUDEOPS_MAX_TIER", "2", 2}, {"A_KEY", "sk $HOME # no comment", 4}, {"EMPTY", "", 6}, {"TEXT", "two\nlines", 7},
 	}}, file)
 
-	// The environment wins, even with an empty value.
+	// The environment wins. An empty variable is none.
 	environ := []string{"CLAUDEOPS_MAX_TIER=3", "TEXT=", "HOME=/h"}
-	require.Equal(t, append(environ, "A_KEY=sk $HOME # no comment", "EMPTY="), file.Merge(environ))
+	require.Equal(t, []string{
+		"CLAUDEOPS_MAX_TIER=3", "HOME=/h", "A_KEY=sk $HOME # no comment", "EMPTY=", "TEXT=two\nlines",
+	}, file.Merge(environ))
 	require.Equal(t, 2, file.Line("CLAUDEOPS_MAX_TIER", "2"))
 	require.Zero(t, file.Line("CLAUDEOPS_MAX_TIER", "3"))
 }
