@@ -92,7 +92,7 @@ func TestAChainClimbsOnThePage(t *testing.T) {
 	tab.Do(chromedp.Click(chromedp.CSS(`[value="override"]`)), chromedp.SendKeys(chromedp.CSS("article.gate textarea"), "it is replaced"))
 	tab.Leave("article.gate button")
 	tab.UntilText("Answered:")
-	tab.Until("document.querySelector('#state .state').textContent === 'overridden'")
+	tab.Until("document.querySelector('#state .state').textContent === 'accepted by a person'")
 	tab.UntilText("ada (verified) answered override")
 
 	tab.Show(root + "/sessions/1")
