@@ -25,8 +25,13 @@ func (c *CLI) Names(ctx context.Context, model string) string {
 		return ""
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	if user := c.options.User; user != nil { // a CLI that agents can write runs as they do
+		if err := os.Chown(dir, user.UID, user.GID); err != nil {
+			return ""
+		}
+	}
 	asked := *c
-	asked.options.User, asked.options.ConfigDir, asked.options.MaxRetries = nil, dir, -1
+	asked.options.ConfigDir, asked.options.MaxRetries = dir, -1
 	asked.options.Environ = append(slices.Clone(c.options.Environ), "ANTHROPIC_BASE_URL="+nowhere,
 		"ANTHROPIC_API_KEY=none", "ANTHROPIC_AUTH_TOKEN=", "CLAUDE_CODE_OAUTH_TOKEN=")
 	ctx, said := context.WithCancel(ctx)

@@ -143,6 +143,8 @@ func TestComposeProjects(t *testing.T) {
 		"cd SRV/media && docker compose restart web":                                 {false, false}, // a third project
 		"cd SRV/media && docker compose -p red restart web":                          {false, false},
 		"cd SRV/media && docker compose -p blue -p red restart web":                  {false, false},
+		"cd SRV/media && docker compose -p blue -pred restart web":                   {false, false},
+		"cd SRV/media && docker compose -p blue -p=red restart web":                  {false, false},
 		"cd SRV/media && docker compose -pred restart web":                           {false, false},
 		"docker compose -p blue -f SRV/media/sub/compose.yaml restart web":           {false, false},
 		"docker compose -p blue restart web":                                         {false, false}, // of the working directory

@@ -145,8 +145,7 @@ func (g *given) and(after given) given {
 type typed struct {
 	kind string
 	word string
-	// flag is the name of the option, if the word is the value of an option. For arguments, and for values attached to
-	// a short option, flag is empty.
+	// flag is the name of the option, if the word is the value of an option; empty for arguments.
 	flag string
 	// command is the command of find -exec, without its terminator. The field fromEnd counts the words from its start
 	// to the end of the command line.
@@ -271,7 +270,7 @@ func (f *form) short(g *given, words []string, anyOption bool) (int, error) {
 			continue
 		}
 		if rest := letters[at+len(string(letter)):]; rest != "" {
-			g.values = append(g.values, typed{kind: spec.value, word: rest})
+			g.values = append(g.values, typed{kind: spec.value, word: rest, flag: name})
 			return 0, nil
 		}
 		if spec.optional {

@@ -265,7 +265,7 @@ func TestUnjudgedTreeDoesNotStart(t *testing.T) {
 		why    string
 	}{
 		"no rules":  {process.ModeSubreaper, func(s *process.Sandbox) { s.Opens = nil }, ""},
-		"sudo":      {process.ModeSubreaper, func(s *process.Sandbox) { s.Setuid = true }, "the tier's rules grant sudo"},
+		"sudo":      {process.ModeSubreaper, func(s *process.Sandbox) { s.Setuid = true }, "the tier's rules grant"},
 		"group":     {process.ModeGroup, func(*process.Sandbox) {}, "it takes a containment other than group"},
 		"namespace": {process.ModeNamespace, func(*process.Sandbox) {}, "the containment is a namespace"},
 	} {

@@ -114,7 +114,7 @@ func (c Chains) escalate(
 	ctx context.Context, connection Connection, id string, signal workflows.EscalateSignal,
 ) error {
 	ask := func() (escalation.Chain, error) {
-		asking, cancel := context.WithTimeout(ctx, c.Patience)
+		asking, cancel := context.WithTimeout(ctx, startPatience)
 		defer cancel()
 		return Query(asking, connection, id, "")
 	}
@@ -129,7 +129,9 @@ func (c Chains) escalate(
 			return Invalid(err)
 		}
 	}
-	err := connection.SignalWorkflow(ctx, id, "", workflows.EscalateSignalName, signal)
+	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Patience) // the caller may be gone meanwhile
+	defer cancel()
+	err := connection.SignalWorkflow(sending, id, "", workflows.EscalateSignalName, signal)
 	if err != nil || unanswered != nil {
 		return err
 	}
@@ -138,7 +140,7 @@ func (c Chains) escalate(
 		return nil //nolint:nilerr // it was sent
 	}
 	fresh := after.Earlier.Events + len(after.Events) - before.Earlier.Events - len(before.Events)
-	for _, event := range after.Events[max(0, len(after.Events)-fresh):] {
+	for _, event := range after.Events[len(after.Events)-min(max(0, fresh), len(after.Events)):] {
 		if event.Kind == escalation.EventSignal && event.Severity == escalation.SeverityWarning {
 			return withKind(KindConflict, printable(errors.New(event.Message)))
 		}
