@@ -263,7 +263,7 @@ func TestInitForTheUnit(t *testing.T) {
 			host.Files[dir+"/systemd/system/claudeops-up.service"] = &fstest.MapFile{Mode: 0o644 &^ fs.ModeType}
 			environ, settings := initEnvironment(t)
 			s := starterOn(host).OnScreen(t, home(environ, "/root"), 100, 30, "init")
-			s.Sees("You are root, and claudeops-up is installed: the settings go to /etc/claudeops/claudeops.env, which it")
+			s.Sees("You are root, and claudeops-up is installed: the settings go to /etc/claudeops/claudeops.env, which")
 			s.Sees(initPages[0].sees) // before the question, Ctrl-C would be a signal
 			s.Types("\x03")
 			require.Equal(t, program.ExitFailure, s.Ends())
