@@ -137,7 +137,7 @@ func (c Chains) escalate(
 	}
 	after, err := ask()
 	if err != nil {
-		return nil //nolint:nilerr // it was sent
+		return nil // it was sent
 	}
 	fresh := after.Earlier.Events + len(after.Events) - before.Earlier.Events - len(before.Events)
 	for _, event := range after.Events[len(after.Events)-min(max(0, fresh), len(after.Events)):] {

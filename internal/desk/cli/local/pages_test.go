@@ -67,6 +67,8 @@ func TestEveryRouteOfTheServer(t *testing.T) {
 			continue
 		}
 		switch {
+		case method == http.MethodGet && (strings.HasPrefix(path, "/talk") || strings.HasPrefix(path, "/api/v1/conversations")):
+			require.Equal(t, access.ReadTalk, route.Role, route.Pattern)
 		case strings.HasPrefix(path, "/talk"), strings.HasPrefix(path, "/api/v1/conversations"), strings.HasPrefix(path, "/v1/"):
 			require.Equal(t, access.Talk, route.Role, route.Pattern)
 		case method == http.MethodGet, harmlessPosts[route.Pattern]:
