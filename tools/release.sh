@@ -26,6 +26,7 @@ grep -qF "## [${version#v}] - " CHANGELOG.md || fail "CHANGELOG.md has no sectio
 unset GOFLAGS GOAMD64 GOARM64 GOEXPERIMENT
 export CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off
 
+umask 022
 rm -rf dist
 mkdir dist
 for platform in $platforms; do

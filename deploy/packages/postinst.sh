@@ -9,7 +9,7 @@ if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload
 	# Chains continue where they were. Agents at work get the time of CLAUDEOPS_DRAIN_TIMEOUT.
 	# shellcheck disable=SC2086 # a list of units
-	systemctl try-restart $units
+	systemctl try-restart $units || echo "Claude Ops: a unit does not start again: systemctl status claudeops-*" >&2
 fi
 case $1 in
 configure) [ -z "$2" ] || exit 0 ;;

@@ -111,6 +111,8 @@ func TestComposeProjects(t *testing.T) {
 		"docker compose -f SRV/media/../other/compose.yaml ps":                  {false, false},
 		"docker compose -f SRV/media/other.yaml ps":                             {false, false},
 		"docker compose -f SRV/media/compose.yaml -f SRV/other/compose.yaml ps": {false, false},
+		"cd SRV/media && docker compose -f=compose.yaml restart web":            {false, false}, // docker drops the =
+		"cd SRV/scratch && docker compose -f=SRV/other/compose.yaml up -d web":  {false, false},
 		"cd SRV/media && docker compose config -q":                              {true, true},
 		"cd SRV/media && docker compose config":                                 {false, false},
 		"cd SRV/media && docker compose restart":                                {false, true},

@@ -151,7 +151,7 @@ func TestTextsWithoutTheKernel(t *testing.T) {
 		"yq .ssh/id_ed25519", "yq ./a.pem", "yq .netrc x.yaml", "docker exec web yq ./run/secrets/db", "docker exec web yq .ssh/id_ed25519",
 		// what a sed or awk does that takes options after the first argument for files, and one that does not
 		"sed 'w sub/x' -e p", "sed 's/a/b/w sub/x' -n -e p app.log", "docker exec web sed 'w tmp/x' -e p", "docker exec web awk '{print}' x -f prog.awk",
-		"docker exec web sed app.log -e p",
+		"docker exec web sed app.log -e p", `docker exec web awk --assign 'BEGIN{system("id")}' x`,
 	} {
 		require.False(t, decide(1, command).Allowed, command)
 	}

@@ -165,6 +165,11 @@ func (j judge) uses(name string, command Command) (found, error) {
 	if err != nil || name != "awk" && name != "sed" || j.holds(name) || j.limits().Anything {
 		return result, err
 	}
+	if name == "awk" && slices.ContainsFunc(command.Words[1:], func(word string) bool {
+		return len(word) > 2 && strings.HasPrefix(word, "--")
+	}) {
+		return found{}, denied("some awk take the word behind a long option for the program: write -F and -v")
+	}
 	for _, other := range []style{styleGNU, stylePOSIX} { // it depends on the system which one its own awk and sed have
 		otherwise := j
 		otherwise.style = &other

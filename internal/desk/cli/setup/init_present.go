@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,7 +65,7 @@ func readPresent(environ []string, machine discover.Machine) (present, error) {
 		return now, fmt.Errorf("%s is %q; it must be an absolute path", envfile.Variable, path)
 	}
 	text, err := os.ReadFile(path) //nolint:gosec // the operator's own file
-	now.first = err != nil || onlyComments(string(text))
+	now.first = errors.Is(err, fs.ErrNotExist) || err == nil && onlyComments(string(text))
 	loaded := now.outer
 	if now.first { // the variable may name a file that init is to create
 		loaded = slices.DeleteFunc(slices.Clone(loaded),
