@@ -271,7 +271,7 @@ func (f *form) short(g *given, words []string, anyOption bool) (int, error) {
 		}
 		if rest := letters[at+len(string(letter)):]; rest != "" {
 			if rest[0] == '=' && spec.value != "TEXT" && spec.value != "NAME" {
-				return 0, denied("some programs take the = behind %s for a part of the value: write %s VALUE", name, name)
+				return 0, denied("the = behind %s is part of the value for some programs: write %s VALUE", name, name)
 			}
 			g.values = append(g.values, typed{kind: spec.value, word: rest, flag: name})
 			return 0, nil
