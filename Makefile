@@ -97,7 +97,7 @@ install-units:
 	install -d $(DESTDIR)$(UNITS)
 	for unit in worker up web; do \
 		sed 's,/usr/local/bin/worker,$(WORKER),; s,/usr/local/bin,$(PREFIX)/bin,' deploy/systemd/claudeops-$$unit.service \
-			>$(DESTDIR)$(UNITS)/claudeops-$$unit.service || exit 1; done
+			>$(DESTDIR)$(UNITS)/claudeops-$$unit.service && chmod 0644 $(DESTDIR)$(UNITS)/claudeops-$$unit.service || exit 1; done
 	for unit in worker up; do \
 		install -D -m 0644 -t $(DESTDIR)$(UNITS)/claudeops-$$unit.service.d deploy/systemd/drop-ins/agent-user.conf || exit 1; done
 	install -d -m 0700 $(DESTDIR)/etc/claudeops

@@ -11,7 +11,7 @@ import (
 // unitDir is where administrators put units of their own. A unit of the distribution that is enabled is a link there.
 const unitDir = "etc/systemd/system"
 
-// packaged is where the package of Claude Ops has its units.
+// packaged is a unit as the package of Claude Ops installs it.
 const packaged = "usr/lib/systemd/system/claudeops-up.service"
 
 // units lists the services whose files somebody has put into unitDir, and finds the unit of Claude Ops. Of a package,

@@ -16,7 +16,7 @@ const (
 	maxLooksRead = 300
 )
 
-// ServiceLook is what one look has found of one service.
+// ServiceLook is the result of a look for one of the services that it checked.
 type ServiceLook struct {
 	Session int64
 	At      time.Time

@@ -42,7 +42,8 @@ const fewLooks = 3
 
 // Model is the model of Tier 1.
 type Model struct {
-	// Alias is what the settings name, and FullName what the installed CLI takes for it; empty if no CLI says it.
+	// Alias is the name in the settings. FullName is the model that the installed CLI takes for it; empty if no CLI
+	// says it.
 	Alias, FullName string
 	// CLI is the version of that CLI.
 	CLI string

@@ -18,7 +18,7 @@ type Web struct {
 	TokensFile      string      `env:"WEB_TOKENS_FILE" default:"STATE_DIR/web/tokens.json" desc:"Absolute path of the file with the hashes of the tokens for pages and API, which claudeops web token changes. Changes take effect immediately. Other users must not be able to change it."`
 	TrustedProxy    NetworkList `env:"WEB_TRUSTED_PROXY" desc:"Addresses or networks (10.0.0.5, 10.0.0.0/24), comma-separated, of a proxy whose headers with name and groups count as a login. A loopback address needs CLAUDEOPS_WEB_PROXY_SECRET_FILE, because other programs of the host have it, too."`
 	ProxyUser       string      `env:"WEB_PROXY_USER_HEADER" desc:"Header in which the trusted proxy sends the name of the person."`
-	ProxyGroups     string      `env:"WEB_PROXY_GROUPS_HEADER" desc:"Header in which the trusted proxy sends the groups of the person, comma-separated."`
+	ProxyGroups     string      `env:"WEB_PROXY_GROUPS_HEADER" desc:"Header in which the trusted proxy sends the groups of the person, separated by commas or bars."`
 	ProxyRoles      GroupRoles  `env:"WEB_PROXY_ROLES" desc:"Roles of the groups that the trusted proxy sends, as group=role, comma-separated: sre=operate,oncall=answer,*=view. The group * is everybody whom the proxy names. Roles are view, answer, operate, alert and talk."`
 	ProxySecretFile string      `env:"WEB_PROXY_SECRET_FILE" desc:"Absolute path of a file with a secret that the trusted proxy must send in the header X-Claudeops-Proxy-Secret. Other users must not be able to read it."`
 	ChatProgress    bool        `env:"WEB_CHAT_PROGRESS" desc:"true: a streamed answer of /v1/chat/completions begins with lines that say what the session does, such as its commands."`

@@ -94,7 +94,7 @@ func (a *app) tryTargets(ctx context.Context, cfg config.Config, targets []notif
 	return attempts
 }
 
-// notifyTest is what came of the last test of the notifications on this host.
+// notifyTest is the result of the last test of the notifications on this host.
 type notifyTest struct {
 	// Of is the fingerprint of the places that were tried.
 	Of       string    `json:"of"`

@@ -19,7 +19,7 @@ const (
 	Talk    Role = "talk"    // hold conversations
 )
 
-// ReadTalk is what a route needs that reads conversations. View and Talk include it, and nobody has it alone.
+// ReadTalk is the role for routes that read conversations. View and Talk include it, and nobody has it alone.
 const ReadTalk Role = "view or talk"
 
 // Roles lists the roles.
