@@ -173,19 +173,21 @@ func (j judge) project(use *Use, got given, dir string) error {
 	if use.In != "project" || len(use.form.without) == 0 || j.limits().Anything {
 		return nil
 	}
-	name, dirs := "", []string{}
+	name := ""
 	for _, value := range got.values {
-		switch {
-		case slices.Contains(projectFlags, value.flag):
+		if slices.Contains(projectFlags, value.flag) {
 			name = value.word
-		case value.kind == "COMPOSE":
-			if path, err := at(value.word, dir); err == nil {
-				dirs = append(dirs, filepath.Dir(path))
-			}
 		}
 	}
-	if len(dirs) == 0 {
-		dirs = []string{dir}
+	if dir == "" && !slices.ContainsFunc(got.values, func(value typed) bool { return value.kind == "COMPOSE" }) {
+		return errAtRun
+	}
+	dirs := []string{dir}
+	if files := j.projectFiles(got.values, dir); len(files) > 0 {
+		dirs = nil
+		for _, file := range files {
+			dirs = append(dirs, filepath.Dir(file))
+		}
 	}
 	named := got.flags["-p"] || got.flags["--project-name"]
 	for _, dir := range dirs {

@@ -92,6 +92,7 @@ func TestComposeProjects(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(srv, dir, "compose.yaml"), []byte("services: {web: {}, db: {}}\n"), 0o600))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(srv, "media/compose.yaml"), []byte("services: {web: {}, db: {}}\n"), 0o600))
+	require.NoError(t, os.Mkdir(filepath.Join(srv, "media/deep"), 0o700))
 	require.NoError(t, os.Symlink(filepath.Join(srv, "media"), filepath.Join(srv, "link")))
 	require.NoError(t, os.Symlink(filepath.Join(srv, "other/compose.yaml"), filepath.Join(srv, "media/compose.other.yaml")))
 	policy, err := guard.ParsePolicyOver(deploy.Policy, []byte("version: 1\nextends: default\nprojects: ["+srv+"/media]\n"))
@@ -138,6 +139,7 @@ func TestComposeProjects(t *testing.T) {
 		decide(2, "cd SRV/media && docker compose restart").Actions)
 	policy, err = guard.ParsePolicyOver(deploy.Policy, []byte("version: 1\nextends: default\nprojects: ["+srv+"/media -p blue, "+srv+"/media -p green]\n"))
 	require.NoError(t, err)
+	place.Work = append(place.Work, srv+"/media/deep")
 	for script, want := range map[string][2]bool{
 		"cd SRV/media && docker compose -p blue restart web":                         {false, true},
 		"cd SRV/media && docker compose --project-name=green up -d web":              {false, true},
@@ -152,6 +154,9 @@ func TestComposeProjects(t *testing.T) {
 		"docker compose -p blue restart web":                                         {false, false}, // of the working directory
 		"docker compose restart web":                                                 {false, true},
 		"cd SRV/media && docker compose -p blue logs --tail 20 web":                  {true, true},
+		"cd SRV/media/deep && docker compose restart web":                            {false, false}, // of the directory above
+		"cd SRV/media/deep && docker compose -p blue restart web":                    {false, true},
+		"cd SRV/media/deep && docker compose -p red restart web":                     {false, false},
 		"cd SRV/media && docker compose -p blue -f SRV/other/compose.yaml up -d web": {false, false},
 		"d=SRV/media; cd \"$d\" && docker compose -p blue restart web":               {false, true},
 		"cd SRV/media && docker compose -p blue --project-name red restart web":      {false, false},

@@ -170,6 +170,9 @@ func (j judge) uses(name string, command Command) (found, error) {
 	}) {
 		return found{}, denied("some awk take the word behind a long option for the program: write -F and -v")
 	}
+	if name == "sed" && slices.ContainsFunc(command.Words[1:], bareInPlace.MatchString) {
+		return found{}, denied("some sed take the word behind -i for the ending of a copy: write -i.bak")
+	}
 	for _, other := range []style{styleGNU, stylePOSIX} { // it depends on the system which one its own awk and sed have
 		otherwise := j
 		otherwise.style = &other
@@ -180,6 +183,9 @@ func (j judge) uses(name string, command Command) (found, error) {
 	}
 	return result, nil
 }
+
+// bareInPlace matches options that end with sed's -i.
+var bareInPlace = regexp.MustCompile(`^-[A-Za-z]*i$`)
 
 // anyOf returns what the first use that grants the words found. If no use grants them, it returns the error of the use
 // that fits best.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+	"unicode"
 )
 
 // kinds maps the type names of arguments and option values in a policy to their checks.
@@ -67,6 +67,10 @@ func known(kind string) bool {
 	return strings.Contains(kind, "|") || kind != "" && kind == strings.ToLower(kind)
 }
 
+func isASCII(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) < 0
+}
+
 func isPattern(kind string) (string, bool) {
 	if len(kind) > 2 && kind[0] == '/' && kind[len(kind)-1] == '/' {
 		return "^(?:" + kind[1:len(kind)-1] + ")$", true
@@ -76,8 +80,8 @@ func isPattern(kind string) (string, bool) {
 
 // check checks that a word has its type.
 func (j judge) check(word typed, command Command) error {
-	if word.isProgram() && j.remote && !utf8.ValidString(word.word) && !j.limits().Anything {
-		return denied("the text %q is not UTF-8, and can be another text there: write it in UTF-8", word.word)
+	if word.isProgram() && j.remote && !isASCII(word.word) && !j.limits().Anything {
+		return denied("the text %q can be another text in the locale of that place: write it in ASCII", word.word)
 	}
 	if check, is := kinds[word.kind]; is {
 		if check == nil {
