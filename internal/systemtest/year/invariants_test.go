@@ -56,11 +56,13 @@ type seen struct {
 	// rows and files are how much there was at half time.
 	rows  int64
 	files int
+	// longest holds the two longest times of each operation.
+	longest map[string][2]time.Duration
 }
 
 func (s *seen) begin() {
 	s.turns, s.ended, s.memories, s.alone = map[string]int{}, map[string]time.Time{}, map[string]string{}, map[string]time.Time{}
-	s.asked = map[string]string{}
+	s.asked, s.longest = map[string]string{}, map[string][2]time.Duration{}
 }
 
 // figures are those of a life.

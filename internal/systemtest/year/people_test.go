@@ -181,12 +181,16 @@ func (i *installation) ask(ctx context.Context, person, method, path string, bod
 	return recorder.Code, shown
 }
 
-// took notes how long an operation took.
+// took notes how long an operation took. Of each operation the second longest time counts: the collector can have gone
+// through the gigabyte that the SDK's environment keeps, during one of them.
 func (i *installation) took(name string, used time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if used > i.figures.slowest {
-		i.figures.slowest, i.figures.slowestName = used, name
+	longest, second := i.seen.longest[name][0], i.seen.longest[name][1]
+	longest, second = max(longest, used), max(second, min(longest, used))
+	i.seen.longest[name] = [2]time.Duration{longest, second}
+	if second > i.figures.slowest {
+		i.figures.slowest, i.figures.slowestName = second, name
 	}
 }
 
