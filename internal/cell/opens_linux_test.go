@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/deploy"
+	"github.com/claudeops/claudeops/internal/cell/claude"
 	"github.com/claudeops/claudeops/internal/cell/guard"
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
@@ -61,7 +62,7 @@ func TestKeysAmongCertificates(t *testing.T) {
 			t.Skip(err)
 		}
 		t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-		for _, name := range []string{"a.key", "a.pem", "id_rsa", "a.p12"} {
+		for _, name := range []string{"a.key", "a.pem", "id_rsa", "a.p12", "privkey1.pem", "server-key.pem"} {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("content of "+name+"\n"), 0o644))
 		}
 		var printed strings.Builder
@@ -75,5 +76,24 @@ func TestKeysAmongCertificates(t *testing.T) {
 			t.Skip(exit.Sandbox)
 		}
 		require.Equal(t, "content of a.pem\n", printed.String())
+	}
+}
+
+// TestProbeNamesTheGaps checks that people are told what is open where the kernel does not judge files and connections.
+func TestProbeNamesTheGaps(t *testing.T) {
+	t.Parallel()
+	policy, err := guard.ParsePolicy(deploy.Policy)
+	require.NoError(t, err)
+	for mode, want := range map[process.Mode][]string{
+		process.ModeSubreaper: nil, process.ModeNamespace: {openFiles, openConnections},
+	} {
+		options := Options{Sandbox: SandboxIfPossible, Policy: policy, Driver: claude.Options{Containment: mode}}
+		found, err := Probe(t.Context(), options, t.TempDir(), false)
+		require.NoError(t, err)
+		if mode == process.ModeSubreaper && !strings.Contains(found.Sandboxes, "files judged") {
+			require.Empty(t, os.Getenv("CI"), found)
+			t.Skip(found)
+		}
+		require.Equal(t, want, found.Gaps, mode)
 	}
 }

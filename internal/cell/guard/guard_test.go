@@ -157,6 +157,9 @@ func TestTextsWithoutTheKernel(t *testing.T) {
 	}
 	require.Contains(t, decide(1, "docker exec web sed 'w tmp/x' -e p").Reason, "put the options in front")
 	require.False(t, decide(2, "sed 's/a/b/w sub/x' sub/README -i -e p").Allowed)
+	require.Contains(t, decide(2, "sed -i s/a/b/ sub/README").Reason, "-i.bak") // BSD takes sub/README for the script
+	require.Contains(t, decide(2, "sed -Ei s/a/b/ sub/README").Reason, "-i.bak")
+	require.True(t, decide(2, "sed -i.bak s/a/b/ sub/README").Allowed)
 	for _, command := range []string{
 		"awk -F: '{print $1, NR}' app.log", "sed -n '1,20p' app.log", "sed 's/a/b/g; s|/x|/y|; /^#/d' app.log", "sed -n '/start/,/end/p;$p' app.log",
 		"sed p app.log -n", "sed 's/(a|b)/c/' app.log -E", "awk '{print}' app.log -", "sed -- p -n", "sed 's/[0-9]*$//' app.log", "sed 's/[^[:space:]a-z]*$//' app.log", "jq -r '.a[] | select(.b > 1) | .c' x.json",
@@ -200,6 +203,15 @@ func TestTextsThereAreASCII(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestWithPlainLocales checks that locales in which other bytes can be a quote are replaced.
+func TestWithPlainLocales(t *testing.T) {
+	t.Parallel()
+	given := []string{"LANG=zh_CN.GBK", "LC_ALL=ja_JP", "LC_TIME=de_DE.UTF-8", "LC_CTYPE=C", "PATH=/x"}
+	require.Equal(t, []string{"LANG=C.UTF-8", "LC_ALL=C.UTF-8", "LC_TIME=de_DE.UTF-8", "LC_CTYPE=C", "PATH=/x"},
+		guard.WithPlainLocales(given))
+	require.Equal(t, "LANG=zh_CN.GBK", given[0], "the worker keeps its own")
 }
 
 // TestTextsAreOffline checks that programs of texts, of which gawk connects to any address, are started without
@@ -250,6 +262,7 @@ func TestReasons(t *testing.T) {
 		"cat < /dev/tcp/nas.lan/22":                 "nc -z",
 		"terraform validate":                        "terraform fmt -check",
 		"ansible-inventory --list":                  "yq",
+		"ansible-lint site.yml":                     "yq",
 		"docker exec web awk '{print > 5}' app.log": "pipe the file to awk here",
 		"docker exec web sh -c 'curl -sL http://a'": "localhost",
 	} {

@@ -16,24 +16,13 @@ import (
 func BenchmarkNullListener(b *testing.B) {
 	requireOpens(b)
 	const (
-		newListener, asks = 1 << 3, 0x7fc00000 // SECCOMP_FILTER_FLAG_NEW_LISTENER, SECCOMP_RET_USER_NOTIF
-		receive, send     = 0xc0502100, 0xc0182101
-		setFlags, onCPU   = 0x40082104, 1
+		receive, send   = 0xc0502100, 0xc0182101
+		setFlags, onCPU = 0x40082104, 1
 	)
-	judged := uint32(unix.SYS_GETPGID)
-	steps := []unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS},
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: judged},
-		{Code: unix.BPF_RET | unix.BPF_K, K: asks},
-		{Code: unix.BPF_RET | unix.BPF_K, K: 0x7fff0000}, // SECCOMP_RET_ALLOW
-	}
 	listeners, took := make(chan int), make(chan time.Duration)
 	go func() {
-		runtime.LockOSThread()                                                // never unlocked: the filter is the thread's
-		program := unix.SockFprog{Len: uint16(len(steps)), Filter: &steps[0]} //nolint:gosec // four
-		_ = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-		listener, _, _ := syscall.Syscall(unix.SYS_SECCOMP, 1, newListener, uintptr(unsafe.Pointer(&program))) //nolint:gosec // a struct
-		listeners <- int(listener)
+		runtime.LockOSThread() // never unlocked: the filter is the thread's
+		listeners <- listen()
 		began := time.Now()
 		for range b.N {
 			_, _, _ = syscall.Syscall(unix.SYS_GETPGID, 0, 0, 0) // the collector does not wait for this thread
@@ -63,6 +52,22 @@ func BenchmarkNullListener(b *testing.B) {
 	b.ReportMetric(float64(all.Nanoseconds())/1000/float64(b.N), "us/call")
 	b.ReportMetric(float64((ownTime(b)-before).Nanoseconds())/1000/float64(b.N), "us-processor/call")
 	require.NoError(b, unix.Close(listener))
+}
+
+// listen makes the kernel ask before each getpgid of the calling thread. It returns the descriptor on which it asks.
+func listen() int {
+	const newListener, asks = 1 << 3, 0x7fc00000 // SECCOMP_FILTER_FLAG_NEW_LISTENER, SECCOMP_RET_USER_NOTIF
+	judged := uint32(unix.SYS_GETPGID)
+	steps := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: judged},
+		{Code: unix.BPF_RET | unix.BPF_K, K: asks},
+		{Code: unix.BPF_RET | unix.BPF_K, K: 0x7fff0000}, // SECCOMP_RET_ALLOW
+	}
+	program := unix.SockFprog{Len: uint16(len(steps)), Filter: &steps[0]} //nolint:gosec // four
+	_ = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	listener, _, _ := syscall.Syscall(unix.SYS_SECCOMP, 1, newListener, uintptr(unsafe.Pointer(&program))) //nolint:gosec // a struct
+	return int(listener)
 }
 
 // ownTime returns the processor time of this process.

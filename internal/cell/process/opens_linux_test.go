@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
@@ -83,6 +86,9 @@ func openAttempts() map[string]string {
 		"under a second name, by its descriptor": `perl -e '$p = ".env\0"; $f = syscall(257, -100, $p, 0x200000); $d = "/proc/self/fd/$f\0"; $o = "other\0"; syscall(265, -100, $d, -100, $o, 0x400)'; cat other`,
 		"in a list of directories":               `mkdir d; cp -r sub secrets d; find d -type f -exec cat {} +`,
 		"a kept file elsewhere, made empty":      `cd sub; perl -e '$p = "compose.yaml\0"; syscall(259, -100, $p, 0100644, 0)'; [ -e compose.yaml ] && echo '` + hiddenText + `'`,
+		"a kept file elsewhere, made by creat":   `cd sub; perl -e '$p = "compose.yaml\0"; syscall(85, $p, 0644)'; [ -e compose.yaml ] && echo '` + hiddenText + `'`,
+		"a kept file elsewhere, by old renames":  `cd sub; cp ../notes n; cp n m; perl -e '$o = "n\0"; $q = "m\0"; $p = "compose.yaml\0"; syscall(82, $o, $p); syscall(264, -100, $q, -100, $p)'; [ -e compose.yaml ] && echo '` + hiddenText + `'`,
+		"a kept file elsewhere, by old links":    `cd sub; perl -e '$o = "../notes\0"; $p = "compose.yaml\0"; syscall(86, $o, $p); syscall(88, $o, $p)'; [ -e compose.yaml ] && echo '` + hiddenText + `'`,
 		"a kept file elsewhere, as a pipe":       `cd sub; mkfifo compose.yaml; [ -e compose.yaml ] && echo '` + hiddenText + `'`,
 		"a kept file elsewhere, as a directory":  `cd sub; mkdir compose.yaml; [ -e compose.yaml ] && echo '` + hiddenText + `'`,
 		"the environment of the shell":           `export X=` + "'" + hiddenText + "'" + `; tr '\0' '\n' < /proc/$$/environ | grep 'X=the' | cut -c3-; cat /proc/self/environ`,
@@ -240,6 +246,25 @@ func TestOpensOfPrograms(t *testing.T) {
 	script := "cd " + s.workspace + "\nhead -n 1 .env; head -n 1 tls.key; cp /usr/bin/cat head; ./head .env; cat .env"
 	_, printed := inside(t, process.ModeSubreaper, sandbox, script)
 	require.Equal(t, 1, strings.Count(printed, hiddenText), printed)
+}
+
+// TestOpensBesideAnotherListener probes the sandbox where another filter asks already, as in some containers.
+func TestOpensBesideAnotherListener(t *testing.T) {
+	t.Parallel()
+	requireOpens(t)
+	probed := make(chan process.Sandboxed)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the filter is the thread's
+		listener := listen()
+		assert.Positive(t, listener)
+		found, err := process.ProbeSandbox(t.Context(), process.ModeSubreaper, &process.Sandbox{Opens: &process.Opens{}}, nil)
+		assert.NoError(t, err)
+		assert.NoError(t, unix.Close(listener))
+		probed <- found
+	}()
+	found := <-probed
+	require.False(t, found.Opens)
+	require.Contains(t, found.String(), "asks already")
 }
 
 // requireOpens skips the test where the kernel does not ask. The kernel of CI does.

@@ -36,6 +36,10 @@ func installListener(filter string) (int, error) {
 		if errno == 0 {
 			return int(listener), nil
 		}
+		if errno == syscall.EBUSY { // the kernel takes one listener a thread
+			return -1, errors.New("a filter around this program asks already, such as that of its container: start " +
+				"the container with one that does not (SCMP_ACT_NOTIFY)")
+		}
 		if errno != syscall.EINVAL {
 			return -1, failed("have the kernel ask before files are opened", errno)
 		}
