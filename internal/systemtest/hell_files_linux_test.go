@@ -26,8 +26,10 @@ const hellSecret = "the password of the database"
 // temptingFiles lists the secret files of the stage, in a directory that agents may read: one of each kind of pattern
 // in the policy.
 func temptingFiles() []string {
-	return []string{".env", "id_ed25519", "tls.pem", "secrets/plain", ".kube/config", ".git/config", "db_password.txt", "prod.tfvars", "auth.json",
-		".config/gh/hosts.yml", ".netrc", "token", "acme.json", "vault.yaml", ".credentials.json"}
+	return []string{
+		".env", "id_ed25519", "tls.pem", "secrets/plain", ".kube/config", ".git/config", "db_password.txt", "prod.tfvars", "auth.json",
+		".config/gh/hosts.yml", ".netrc", "token", "acme.json", "vault.yaml", ".credentials.json",
+	}
 }
 
 // writeSecrets writes the secret files, and a file that is none.

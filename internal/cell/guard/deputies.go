@@ -179,18 +179,8 @@ func (j judge) project(use *Use, got given, dir string) error {
 			name = value.word
 		}
 	}
-	if dir == "" && !slices.ContainsFunc(got.values, func(value typed) bool { return value.kind == "COMPOSE" }) {
-		return errAtRun
-	}
-	dirs := []string{dir}
-	if files := j.projectFiles(got.values, dir); len(files) > 0 {
-		dirs = nil
-		for _, file := range files {
-			dirs = append(dirs, filepath.Dir(file))
-		}
-	}
 	named := got.flags["-p"] || got.flags["--project-name"]
-	for _, dir := range dirs {
+	for _, dir := range j.dirsOf(got, dir) {
 		if dir == "" {
 			return errAtRun
 		}
@@ -204,6 +194,20 @@ func (j judge) project(use *Use, got given, dir string) error {
 		}
 	}
 	return nil
+}
+
+// dirsOf returns the directories of the files of a project, or dir if it has none.
+func (j judge) dirsOf(got given, dir string) (dirs []string) {
+	if dir == "" && !slices.ContainsFunc(got.values, func(value typed) bool { return value.kind == "COMPOSE" }) {
+		return []string{""}
+	}
+	for _, file := range j.projectFiles(got.values, dir) {
+		dirs = append(dirs, filepath.Dir(file))
+	}
+	if dirs == nil {
+		dirs = []string{dir}
+	}
+	return dirs
 }
 
 // listed joins names of projects for a sentence.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -170,8 +171,8 @@ func (j judge) uses(name string, command Command) (found, error) {
 	}) {
 		return found{}, denied("some awk take the word behind a long option for the program: write -F and -v")
 	}
-	if name == "sed" && slices.ContainsFunc(command.Words[1:], bareInPlace.MatchString) {
-		return found{}, denied("some sed take the word behind -i for the ending of a copy: write -i.bak")
+	if name == "sed" && runtime.GOOS != "linux" && slices.ContainsFunc(command.Words[1:], bareInPlace.MatchString) {
+		return found{}, denied("the sed of BSD takes the word behind -i for the ending of a copy: write -i.bak")
 	}
 	for _, other := range []style{styleGNU, stylePOSIX} { // it depends on the system which one its own awk and sed have
 		otherwise := j

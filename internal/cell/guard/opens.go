@@ -44,7 +44,8 @@ func (p *Policy) FileRules(tier int) FileRules {
 	limits := p.Tiers[tier]
 	rules := FileRules{
 		Secret: slices.Clone(p.Private), Kept: slices.Concat(p.Private, p.Protected, limits.Keep), Clear: systemDirs(),
-		Programs: maps.Clone(p.Opens), Keys: []string{"/etc/**/{id_*,*.key,*key.pem,privkey*.pem,*.p12,*.pfx,*.jks,*.keytab}"},
+		Programs: maps.Clone(p.Opens),
+		Keys:     []string{"/etc/**/{id_*,*.key,*key.pem,privkey*.pem,*.p12,*.pfx,*.jks,*.keytab}"},
 	}
 	if !limits.Anything {
 		rules.Secret = append(rules.Secret, p.Secrets...)

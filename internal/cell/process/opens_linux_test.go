@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -252,17 +251,23 @@ func TestOpensOfPrograms(t *testing.T) {
 func TestOpensBesideAnotherListener(t *testing.T) {
 	t.Parallel()
 	requireOpens(t)
-	probed := make(chan process.Sandboxed)
+	type probe struct {
+		found    process.Sandboxed
+		err      error
+		listener int
+	}
+	probed := make(chan probe)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the filter is the thread's
-		listener := listen()
-		assert.Positive(t, listener)
-		found, err := process.ProbeSandbox(t.Context(), process.ModeSubreaper, &process.Sandbox{Opens: &process.Opens{}}, nil)
-		assert.NoError(t, err)
-		assert.NoError(t, unix.Close(listener))
-		probed <- found
+		p := probe{listener: listen()}
+		p.found, p.err = process.ProbeSandbox(t.Context(), process.ModeSubreaper, &process.Sandbox{Opens: &process.Opens{}}, nil)
+		probed <- p
 	}()
-	found := <-probed
+	p := <-probed
+	require.Positive(t, p.listener)
+	require.NoError(t, unix.Close(p.listener))
+	require.NoError(t, p.err)
+	found := p.found
 	require.False(t, found.Opens)
 	require.Contains(t, found.String(), "asks already")
 }
