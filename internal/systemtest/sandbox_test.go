@@ -86,6 +86,30 @@ func TestSandboxOfTheTiers(t *testing.T) {
 	})
 }
 
+// TestSearchOfTheCLI lets the tool Grep of the real CLI search a directory with a secret, under the built-in policy.
+func TestSearchOfTheCLI(t *testing.T) {
+	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
+		work := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(work, ".env"), []byte("PASSWORD=of the database\n"), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(work, "notes"), []byte("PASSWORD of nothing\n"), 0o644))
+		environ := environment(t, cli, "CLAUDEOPS_SANDBOX=auto", "CLAUDEOPS_POLICY_FILE=", "CLAUDEOPS_WORK_DIR="+work, "ANTHROPIC_API_KEY=not-a-key")
+		api := simtest.StartAPI(t, claudesim.Play(claudesim.On(claudesim.Match{Model: "haiku"},
+			claudesim.Call("Grep", map[string]any{"pattern": "PASSWORD", "path": work, "output_mode": "content"}), claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))))
+		s := startSite(t, startTemporal(t), append(environ, "ANTHROPIC_BASE_URL="+api.URL()))
+		chain, err := s.finish(s.start(nil))
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeHealthy, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
+		requireSandbox(t, chain.Sessions...)
+		require.Contains(t, chain.Last().Sandbox, "files judged when opened")
+		var results []string
+		for _, request := range api.Requests() {
+			results = append(results, request.ToolResults()...)
+		}
+		require.Contains(t, strings.Join(results, "\n"), "of nothing")
+		require.NotContains(t, strings.Join(results, "\n"), "of the database")
+	})
+}
+
 // TestSandboxOfAWorktree lets Tier 2 of the real CLI work with git in its worktree. It can commit and make branches. It
 // cannot see the worker's files. It cannot write the repository's hooks and configuration, because these run programs
 // elsewhere. It also cannot write the directory from which the worktree was made.
