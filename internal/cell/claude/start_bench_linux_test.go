@@ -25,6 +25,7 @@ func BenchmarkSessionStart(b *testing.B) {
 			for b.Loop() {
 				for _, judge := range []bool{false, true} {
 					invocation := at.invocation("look")
+					invocation.Env = map[string]string{"CLAUDE_CODE_TMPDIR": at.dir} // as a worker sets it: /tmp is not writable
 					invocation.Sandbox = &claude.Sandbox{Writable: []string{at.dir}}
 					if judge {
 						invocation.Sandbox.Opens = &process.Opens{

@@ -34,6 +34,9 @@ func runInit(mode Mode) {
 	// The kernel sends the program its death signal when the thread that started the program ends. So keep this
 	// goroutine on its thread.
 	runtime.LockOSThread()
+	// With more than one processor, Go's scheduler looks 50,000 times a second for other work after each call that this
+	// process answers. Its threads run in parallel in the kernel all the same.
+	runtime.GOMAXPROCS(1)
 	in, err := newInit(mode)
 	if err != nil {
 		return

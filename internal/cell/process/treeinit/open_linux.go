@@ -93,7 +93,7 @@ func (in *initProcess) tell(reports <-chan Refused) {
 func (in *initProcess) answer(listener int, j Job) {
 	a := &answerer{
 		listener: listener, rules: newFileRules(j.Sandbox), sandbox: j.Sandbox, user: j.User,
-		turn: turn{wake: make(chan struct{}, 1)}, reports: make(chan Refused),
+		reports: make(chan Refused),
 	}
 	ownDescriptors, _ = openAt2(atFDCWD, "/proc/self/fd",
 		openHow{flags: oPath | syscall.O_DIRECTORY | syscall.O_CLOEXEC})

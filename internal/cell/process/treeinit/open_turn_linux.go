@@ -1,6 +1,7 @@
 package treeinit
 
 import (
+	"os"
 	"runtime"
 	"sync/atomic"
 	"syscall"
@@ -9,13 +10,13 @@ import (
 )
 
 // One thread receives the calls and judges them, one after the other: the kernel wakes every thread that waits for a
-// call, so a second one would double what a call costs. A standby looks whether a call takes long, such as one of a
-// network file system. Then it receives the next calls, and the other thread ends with its call.
+// call, so a second one would double what a call costs. A standby takes over when a call takes long, such as one of a
+// network file system: then it receives the next calls, and the other thread ends with its call. A timer of the kernel
+// wakes it, which calls set at most twice in a period: setting it costs as much as a small call.
 
 const (
-	// standbyPause is the time between two looks of the standby. After a pause without a call it sleeps until the next
-	// one.
-	standbyPause = 2 * time.Millisecond
+	// period is the time from a call to the standby's look, and to the next look if the call is judged then.
+	period = 4 * time.Millisecond
 	// maxLate limits the threads with calls that take long. Further calls wait in the kernel.
 	maxLate = 64
 )
@@ -26,15 +27,20 @@ type turn struct {
 	state atomic.Uint64
 	// late counts the threads that judge a call without receiving others.
 	late atomic.Int32
-	// resting reports that the standby waits for wake.
-	resting atomic.Bool
-	wake    chan struct{}
+	// timer is a timerfd. It was set by a call at the time set.
+	timer      *os.File
+	descriptor uintptr // of timer
+	set        time.Time
 }
 
 // answerFirst answers calls on the first thread.
 func (a *answerer) answerFirst() {
 	runtime.LockOSThread() // never unlocked: the thread has the agent's rights to files
-	if err := a.becomeAgent(); err != nil {
+	err := a.becomeAgent()
+	if err == nil {
+		err = a.turn.makeTimer()
+	}
+	if err != nil {
 		_ = syscall.Close(a.listener) // the calls fail
 		return
 	}
@@ -49,11 +55,12 @@ func (a *answerer) receive() {
 		if !received {
 			return
 		}
+		if now := time.Now(); now.Sub(a.turn.set) > period/2 {
+			a.turn.set = now
+			a.turn.setTimer()
+		}
 		judging := a.turn.state.Load() + 3 //nolint:mnd // one more call, which is judged
 		a.turn.state.Store(judging)
-		if a.turn.resting.Load() && a.turn.resting.CompareAndSwap(true, false) {
-			a.turn.wake <- struct{}{}
-		}
 		a.judge(asked)
 		if !a.turn.state.CompareAndSwap(judging, judging-1) { // the standby receives calls
 			a.turn.late.Add(-1)
@@ -81,34 +88,55 @@ func (a *answerer) next() (*notification, bool) {
 
 // standBy receives the calls as soon as one takes long.
 func (a *answerer) standBy() {
-	time.Sleep(standbyPause) // most trees of a single command have ended by then
-	runtime.LockOSThread()   // as above
-	if err := a.becomeAgent(); err != nil {
-		return
-	}
-	for seen := a.turn.state.Load(); ; {
-		time.Sleep(standbyPause)
+	var expirations [8]byte
+	isAgent := false
+	for seen := uint64(0); ; {
+		if _, err := a.turn.timer.Read(expirations[:]); err != nil {
+			return
+		}
 		state := a.turn.state.Load()
 		isJudged := state&1 == 1
 		switch {
-		case state != seen:
+		case !isJudged: // the next call sets the timer
+		case state != seen || a.turn.late.Load() >= maxLate:
 			seen = state
-		case !isJudged:
-			a.turn.rest(state)
-		case a.turn.late.Load() < maxLate && a.turn.state.CompareAndSwap(state, state-1):
-			a.turn.late.Add(1)
-			go a.standBy()
-			a.receive()
-			return
+			a.turn.setTimer()
+		default:
+			if !isAgent {
+				runtime.LockOSThread() // as above
+				if err := a.becomeAgent(); err != nil {
+					return
+				}
+				isAgent = true
+			}
+			if a.turn.state.CompareAndSwap(state, state-1) {
+				a.turn.late.Add(1)
+				go a.standBy()
+				a.receive()
+				return
+			}
 		}
 	}
 }
 
-// rest waits for the call after the one of a state.
-func (t *turn) rest(state uint64) {
-	t.resting.Store(true)
-	if t.state.Load() != state && t.resting.CompareAndSwap(true, false) {
-		return
+// timerSpec is the kernel's struct itimerspec.
+type timerSpec struct{ interval, first syscall.Timespec }
+
+// makeTimer makes the timer, which is not set.
+func (t *turn) makeTimer() error {
+	const monotonic = 1
+	descriptor, _, errno := syscall.Syscall(syscall.SYS_TIMERFD_CREATE, monotonic,
+		syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
+	if errno != 0 {
+		return errno
 	}
-	<-t.wake
+	t.descriptor, t.timer = descriptor, os.NewFile(descriptor, "timer")
+	return nil
+}
+
+// setTimer has the timer expire after a period.
+func (t *turn) setTimer() {
+	spec := timerSpec{first: syscall.NsecToTimespec(int64(period))}
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_TIMERFD_SETTIME, t.descriptor, 0,
+		uintptr(unsafe.Pointer(&spec)), 0, 0, 0) //nolint:gosec // how the kernel takes a struct
 }
