@@ -3,6 +3,7 @@ package operations
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -139,6 +140,25 @@ func (s Services) Get(ctx context.Context, name string) (ServiceDetail, error) {
 	}
 	err = s.addServiceIncidents(ctx, known.records, append([]string{canonical}, detail.Aliases...), &detail)
 	return detail, err
+}
+
+// TakeBack takes the latest restart or redeployment of a service out of all limits, because it reached nothing, and
+// returns it. The error is KindNotFound if the records have none, and KindConflict if its session has not ended.
+func (s Services) TakeBack(ctx context.Context, name, actor string) (ServiceAction, error) {
+	records, cfg, err := s.openRecords(ctx)
+	if err != nil {
+		return ServiceAction{}, err
+	}
+	service := cfg.Services.Catalog.Canonical(name)
+	taken, err := records.TakeBack(ctx, service, actor, s.Clock())
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		err = withKind(KindNotFound, fmt.Errorf("the records have no restart and no redeployment of %q",
+			line(service, escalation.MaxServiceName)))
+	case errors.Is(err, store.ErrConflict):
+		err = withKind(KindConflict, fmt.Errorf("%w; take it back when it has", printable(err)))
+	}
+	return s.action(taken), err
 }
 
 // addServiceIncidents adds the open incidents of the service with these names, and those that were resolved last.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
 )
@@ -15,7 +16,7 @@ import (
 //
 // A call is charged only once. If an operator has overridden the cooldowns for the session (see
 // escalation.Session.Forced), Charge adds the actions and never refuses. A charge remains even if the session never
-// reports. Only ReturnCharge and RemoveChain remove it.
+// reports. Only ReturnCharge, TakeBack and RemoveChain remove it.
 //
 // The error is ErrNotFound if charge.SessionID is unknown. It is ErrConflict if that session does not belong to
 // charge.ChainID. It is ErrInvalid if charge.Call or charge.At is empty, if the name of a service is invalid, or if an
@@ -60,6 +61,50 @@ func (s *Store) ReturnCharge(ctx context.Context, sessionID, call string) (err e
 		return fmt.Errorf("return the charge of call %q of session %q: %w", call, sessionID, err)
 	}
 	return nil
+}
+
+// takeBackQuery removes the entry that actionsOfQuery lists first.
+const takeBackQuery = "DELETE FROM ledger WHERE id = (SELECT id FROM ledger WHERE service_key = $1 " +
+	"ORDER BY at DESC, id DESC LIMIT 1)"
+
+// TakeBack removes the latest restart or redeployment of a service from the ledger, because it reached nothing, so that
+// no limit counts it. An event of its chain says who has taken it back. The error is ErrNotFound if the ledger has none
+// of the service, and ErrConflict if its session has not ended: the verdict may name the action again.
+func (s *Store) TakeBack(
+	ctx context.Context, service, actor string, now time.Time,
+) (taken ServiceAction, err error) {
+	defer s.count(OpCharge, &err)
+	err = s.write(ctx, func(tx *sql.Tx) error {
+		latest, err := collect(ctx, tx, serviceActionFields, actionsOfQuery, escalation.ServiceKey(service), 1)
+		if err == nil && len(latest) == 0 {
+			err = ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		taken = latest[0]
+		session, err := bySessionID(ctx, tx, taken.SessionID)
+		if err != nil {
+			return err
+		}
+		if session.EndedAt.IsZero() {
+			return fmt.Errorf("%w: session #%d, which did it, has not ended", ErrConflict, session.ID)
+		}
+		if _, err := tx.ExecContext(ctx, takeBackQuery, escalation.ServiceKey(service)); err != nil {
+			return err
+		}
+		return appendEvents(ctx, tx, s.hooks.events([]escalation.Event{{
+			Key: fmt.Sprintf("%s/taken-back/%d", taken.SessionID, now.UnixNano()), ChainID: taken.ChainID,
+			FirstRunID: session.FirstRunID, SessionID: taken.SessionID, Kind: escalation.EventSignal,
+			Severity: escalation.SeverityInfo, At: now,
+			Message: fmt.Sprintf("%s has taken back the %s of %s at %s: no limit counts it", actor, taken.Kind,
+				taken.Service, taken.At.UTC().Format("2006-01-02 15:04 UTC")),
+		}}))
+	})
+	if err != nil {
+		return ServiceAction{}, fmt.Errorf("take back the latest repair of %q: %w", service, err)
+	}
+	return taken, nil
 }
 
 func checkCharge(charge escalation.Charge) error {

@@ -133,6 +133,32 @@ func testReturnCharge(t *testing.T, database backend) {
 	require.Len(t, ledger(t, s, time.Time{}, "web"), 2, "what was given back can be charged again")
 }
 
+func testTakeBack(t *testing.T, database backend) {
+	s := database(t)()
+	mustOpen(t, s, opening("chain", "a", 0))
+	mustOpen(t, s, opening("other", "b", 0))
+	mustCharge(t, s, restart("1", noon, "web", "tv"))
+	mustCharge(t, s, restart("2", noon.Add(time.Hour), "web"))
+	later := noon.Add(2 * time.Hour)
+	_, err := s.TakeBack(bounded(t), "web", "ada", later)
+	require.ErrorIs(t, err, store.ErrConflict, "its verdict would name it again")
+	mustClose(t, s, "a", completed(0.1), noon.Add(90*time.Minute))
+	mustRefuse(t, s, of("other", "b", restart("3", later, "web")))
+
+	taken, err := s.TakeBack(bounded(t), " WEB", "ada", later)
+	require.NoError(t, err)
+	require.Equal(t, noon.Add(time.Hour), taken.At, "the latest one")
+	require.Len(t, ledger(t, s, time.Time{}, "web"), 1)
+	require.Len(t, ledger(t, s, time.Time{}, "tv"), 1)
+	events, err := s.Events(bounded(t), "chain")
+	require.NoError(t, err)
+	require.Equal(t, "ada has taken back the restart of web at 2026-03-01 13:00 UTC: no limit counts it",
+		events[len(events)-1].Message)
+	mustCharge(t, s, of("other", "b", restart("3", later, "web")))
+	_, err = s.TakeBack(bounded(t), "radio", "ada", later)
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
 func testChargeLimits(t *testing.T, database backend) {
 	s := database(t)()
 	mustOpen(t, s, opening("chain", "a", 0))

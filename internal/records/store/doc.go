@@ -10,8 +10,8 @@
 //
 //   - Recording is idempotent. A retry, or another process, can record the same again, and nothing changes.
 //   - No cost is lost. A commit is on disk before a method returns, and a replaced report is kept. RemoveChain,
-//     RemoveIncidents and RemoveMemories delete records, and ReturnCharge deletes the ledger entries of a call that never ran.
-//     No other method deletes a session, an event, a decision on a call or a ledger entry.
+//     RemoveIncidents and RemoveMemories delete records, ReturnCharge deletes the ledger entries of a call that never
+//     ran, and TakeBack the latest of a service. No other method deletes a session, an event, a decision on a call or a ledger entry.
 //   - Every open session was admitted. The transaction that reads the facts for its admission also writes its record.
 //   - Calls that are charged before they run (Charge) never exceed the limits on a service, over all chains and hosts.
 //   - Many goroutines and many processes can use one database at the same time.

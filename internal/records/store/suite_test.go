@@ -68,6 +68,7 @@ func testBackend(t *testing.T, database backend) {
 		"a call does all of its actions or none":    testChargeWhole,
 		"a call is charged once":                    testChargeOnce,
 		"what never ran is given back":              testReturnCharge,
+		"what reached nothing is taken back":        testTakeBack,
 		"services with limits of their own":         testChargeLimits,
 		"a session that a person let pass":          testChargeForced,
 		"what cannot be charged":                    testChargeRefuses,

@@ -17,6 +17,6 @@ func Commands(c *console.Console) []*cobra.Command {
 	return []*cobra.Command{
 		a.runCommand(), a.chainCommand(), a.chainsCommand(), a.watchCommand(), a.escalateCommand(), a.cancelCommand(),
 		a.costsCommand(), a.gateCommand(), a.planCommand(), a.incidentsCommand(), a.memoryCommand(),
-		a.scheduleCommand(), a.talkCommand(),
+		a.cooldownCommand(), a.scheduleCommand(), a.talkCommand(),
 	}
 }
