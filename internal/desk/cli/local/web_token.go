@@ -35,8 +35,8 @@ func (a *app) createTokenCommand() *cobra.Command {
 		Short: "Create a token, and print it once",
 		Long: "Create prints a new token. Nothing keeps the token itself, so give it to its owner now. What its " +
 			"owner does is\nrecorded under NAME.",
-		Example: "  claudeops web token create ada --role operate\n  claudeops web token create alertmanager --role " +
-			"alert", Args: cobra.ExactArgs(1),
+		Example: "  claudeops web token create ada --role operate\n  claudeops web token create grafana --role view",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(roles) == 0 {
 				return program.Misuse(errors.New("--role is missing: it must be view, answer, operate, alert or talk"))

@@ -15,7 +15,7 @@ const (
 	View    Role = "view"    // read everything
 	Answer  Role = "answer"  // answer gates
 	Operate Role = "operate" // start, escalate and cancel chains, close incidents, change schedules
-	Alert   Role = "alert"   // send alerts of monitoring systems, and nothing else
+	Alert   Role = "alert"   // for alerts of monitoring systems; no route needs it yet
 	Talk    Role = "talk"    // hold conversations
 )
 
