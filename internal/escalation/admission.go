@@ -270,9 +270,10 @@ func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts
 
 // spent says in a sentence that a budget does not suffice.
 func (r AdmissionRequest) spent(what string, limit, usd float64) string {
-	reason := fmt.Sprintf("%s cannot start: %s of $%.2f is spent or reserved ($%.2f)", r.Tier, what, limit, usd)
+	reason := fmt.Sprintf("%s cannot start: %s of %s is spent or reserved (%s)", r.Tier, what,
+		plaintext.Dollars(limit), plaintext.Dollars(usd))
 	if rest := limit - usd; rest >= minBudgetUSD {
-		reason += fmt.Sprintf(", and $%.2f is too little for a session", rest)
+		reason += fmt.Sprintf(", and %s is too little for a session", plaintext.Dollars(rest))
 	}
 	return reason
 }

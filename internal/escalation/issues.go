@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // FirstTier returns the tier that begins the repair of an issue. This is the recommended tier, but at least the tier
@@ -41,8 +43,8 @@ func DecidePoorIssue(policy Policy, first Tier, share float64) *Decision {
 		return nil
 	}
 	decision := complete(OutcomeNeedsHuman, RuleChainBudget, fmt.Sprintf(
-		"%s cannot start: of the chain's budget of $%.2f, $%.2f is left for this issue", first, policy.ChainBudgetUSD,
-		max(0, share)))
+		"%s cannot start: of the chain's budget of %s, %s is left for this issue", first,
+		plaintext.Dollars(policy.ChainBudgetUSD), plaintext.Dollars(max(0, share))))
 	return &decision
 }
 

@@ -212,7 +212,7 @@ func (in TalkInput) problem() (why, do string) {
 			"ask for less at a time, or raise CLAUDEOPS_TALK_TIMEOUT"
 	case SessionBudgetExhausted:
 		budget := cmp.Or(in.Session.BudgetUSD, in.Limit.BudgetUSD)
-		return fmt.Sprintf("the turn has used up its budget of $%.2f", budget),
+		return "the turn has used up its budget of " + plaintext.Dollars(budget),
 			"ask for less at a time, or raise CLAUDEOPS_TALK_BUDGET_USD"
 	case SessionStopped:
 		return "the session was stopped", sendAgain
