@@ -46,16 +46,18 @@ func TestPeopleAreToldHowAChainEnded(t *testing.T) {
 		input workflows.ChainInput
 		want  escalation.NotificationKind
 	}{
-		"a person is needed":  {tiers: []tierScript{concludes(escalation.VerdictNeedsHuman, 0.03)}, want: escalation.NotifyNeedsHuman},
-		"its budget is spent": {tiers: []tierScript{ends(escalation.SessionBudgetExhausted)}, want: escalation.NotifyBudgetSpent},
-		"time is up":          {tiers: []tierScript{ends(escalation.SessionTimedOut)}, want: escalation.NotifyNeedsHuman},
-		"a tier failed":       {tiers: []tierScript{concludes(escalation.VerdictFailed, 0.03)}, want: escalation.NotifyFailed},
-		"tier 2 resolved it":  {tiers: []tierScript{concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 0.4)}, want: escalation.NotifyResolved},
-		"tier 1 resolved it":  {tiers: []tierScript{concludes(escalation.VerdictResolved, 0.03)}},
-		"all is well":         {tiers: []tierScript{concludes(escalation.VerdictHealthy, 0.03)}},
-		"a dry run":           {tiers: []tierScript{concludes(escalation.VerdictEscalate, 0.03)}, input: workflows.ChainInput{DryRun: true}},
-		"it was stopped":      {tiers: []tierScript{ends(escalation.SessionStopped)}},
-		"beyond the top tier": {tiers: []tierScript{concludes(escalation.VerdictEscalate, 0.03)}, input: workflows.ChainInput{MaxTier: 1}, want: escalation.NotifyBlocked},
+		"a person is needed":   {tiers: []tierScript{concludes(escalation.VerdictNeedsHuman, 0.03)}, want: escalation.NotifyNeedsHuman},
+		"its budget is spent":  {tiers: []tierScript{ends(escalation.SessionBudgetExhausted)}, want: escalation.NotifyBudgetSpent},
+		"time is up":           {tiers: []tierScript{ends(escalation.SessionTimedOut)}, want: escalation.NotifyNeedsHuman},
+		"a tier failed":        {tiers: []tierScript{concludes(escalation.VerdictFailed, 0.03)}, want: escalation.NotifyFailed},
+		"tier 2 resolved it":   {tiers: []tierScript{concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 0.4)}, want: escalation.NotifyResolved},
+		"tier 1 resolved it":   {tiers: []tierScript{concludes(escalation.VerdictResolved, 0.03)}},
+		"all is well":          {tiers: []tierScript{concludes(escalation.VerdictHealthy, 0.03)}},
+		"a dry run":            {tiers: []tierScript{concludes(escalation.VerdictEscalate, 0.03)}, input: workflows.ChainInput{DryRun: true}},
+		"a dry run that asks":  {tiers: []tierScript{concludes(escalation.VerdictNeedsHuman, 0.03)}, input: workflows.ChainInput{DryRun: true}},
+		"a dry run that fails": {tiers: []tierScript{concludes(escalation.VerdictFailed, 0.03)}, input: workflows.ChainInput{DryRun: true}},
+		"it was stopped":       {tiers: []tierScript{ends(escalation.SessionStopped)}},
+		"beyond the top tier":  {tiers: []tierScript{concludes(escalation.VerdictEscalate, 0.03)}, input: workflows.ChainInput{MaxTier: 1}, want: escalation.NotifyBlocked},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -41,7 +41,7 @@ func (p pendingNotification) failed(ctx workflow.Context) bool {
 	return p.sent.IsReady() && p.sent.Get(ctx, nil) != nil
 }
 
-// Notify starts a notification if the policy enables notifications. The method Await waits until the notification is
+// Notify starts a notification if the policy enables notifications and this is no dry run. The method Await waits until the notification is
 // sent.
 func (n *Notifier) Notify(ctx workflow.Context, kind escalation.NotificationKind, message string) {
 	n.sent++
@@ -70,7 +70,7 @@ func (n *Notifier) NotifyOfLimit(ctx workflow.Context, decision escalation.Decis
 }
 
 func (n *Notifier) notifyAs(ctx workflow.Context, key string, kind escalation.NotificationKind, message string) {
-	if !n.policy.Notify {
+	if !n.policy.Notify || n.policy.DryRun {
 		return
 	}
 	chain := n.log.Chain
