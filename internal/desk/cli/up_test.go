@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,11 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
@@ -49,7 +52,14 @@ func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
 	began := starter(t, append(environ, "TEMPORAL_ADDRESS="+first.Temporal), "run", "--id", "interrupted")
 	require.Equal(t, program.ExitOK, began.Code, began.Stderr)
 	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, clitest.Timeout, clitest.Look)
-	first.interrupt(t)
+	stopped := starter(t, append(environ, "TEMPORAL_ADDRESS="+first.Temporal), "stop")
+	require.Equal(t, program.ExitOK, stopped.Code, stopped.Stderr)
+	require.Equal(t, "Stopping. Agents have up to 1s to finish …\n"+
+		"Stopped. These chains and the schedules go on at the next `claudeops up`:\n  interrupted  running\n", stopped.Stdout)
+	require.NoError(t, first.command.Wait())
+	none := starter(t, environ, "stop")
+	require.Equal(t, program.ExitFailure, none.Code)
+	require.Contains(t, none.Stderr, "claudeops: no `claudeops up` serves on this state directory: ")
 
 	second := startUp(t, environ)
 	environ = append(environ, "TEMPORAL_ADDRESS="+second.Temporal)
@@ -62,6 +72,50 @@ func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
 	require.Len(t, chain.Sessions, 1)
 	require.Equal(t, 2, chain.Sessions[0].Attempts)
 	second.interrupt(t)
+}
+
+// TestUpOnATerminal checks that a terminal shows a line for a chain, and that the log goes to a file.
+func TestUpOnATerminal(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts a Temporal server; not with -short")
+	}
+	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(claudesim.Always(
+		claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))))
+	require.NoError(t, err)
+	environ := clitest.Environment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"))
+	self, err := os.Executable()
+	require.NoError(t, err)
+	command := exec.CommandContext(t.Context(), self, "up", "--port", "0", "--ui-port", "0", "--web-port", "0")
+	command.Env = append([]string{asStarter + "=1"}, environ...)
+	screen, err := pty.Start(command)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = command.Process.Kill(); _ = screen.Close() })
+	var shown strings.Builder
+	lines := bufio.NewScanner(screen)
+	until := func(pattern string) string {
+		for lines.Scan() {
+			shown.WriteString(lines.Text() + "\n")
+			if found := regexp.MustCompile(pattern).FindStringSubmatch(lines.Text()); found != nil {
+				return found[len(found)-1]
+			}
+		}
+		require.Fail(t, "the terminal does not show "+pattern, shown.String())
+		return ""
+	}
+	address := until(`Temporal  (\S+), and`)
+	log := until(`Log +(/.*up\.log)`)
+	until("Ctrl-C or")
+	ran := starter(t, append(environ, "TEMPORAL_ADDRESS="+address), "run", "--wait", "--id", "look")
+	require.Equal(t, program.ExitOK, ran.Code, ran.Stderr)
+	until(`UTC  chain look ended healthy after 1 session for`)
+	require.NotContains(t, shown.String(), "level=INFO")
+	kept, err := os.ReadFile(log)
+	require.NoError(t, err)
+	require.Contains(t, string(kept), "level=INFO")
+	require.NoError(t, command.Process.Signal(syscall.SIGTERM))
+	until("Stopped. Started again")
+	require.NoError(t, command.Wait())
 }
 
 // TestUpIsClosedToItsAgents lets an agent with unlimited commands request the Web UI and gRPC: directly, and from a

@@ -46,6 +46,8 @@ type LocalServer struct {
 	WebUI string `json:"web_ui,omitempty"`
 	// Pages is the root URL of the pages; empty if they are not served.
 	Pages string `json:"pages,omitempty"`
+	// Process is the process of the `claudeops up`.
+	Process LocalProcess `json:"process,omitzero"`
 	// Token is the key that the server requires from every client. It gives full access.
 	Token string `json:"-"`
 }

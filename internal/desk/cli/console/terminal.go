@@ -29,9 +29,12 @@ func (c *Console) Terminal() (Terminal, bool) {
 }
 
 // OnTerminal reports whether stdout is a terminal. Output to a terminal is not stored.
-func (c *Console) OnTerminal() bool {
-	out, ok := c.Stdout.(*os.File)
-	return ok && term.IsTerminal(int(out.Fd()))
+func (c *Console) OnTerminal() bool { return IsTerminal(c.Stdout) }
+
+// IsTerminal reports whether a stream is a terminal.
+func IsTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // Options returns the options for a screen on the terminal. The screen installs no signal handler, because main

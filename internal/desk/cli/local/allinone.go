@@ -111,7 +111,10 @@ func atServer(environ []string, address string) []string {
 func (one *AllInOne) connect(
 	ctx context.Context, environment supervisor.Environment, keys *encryption.Keys,
 ) (err error) {
-	local := supervisor.LocalServer{Address: one.server.Address(), WebUI: one.server.UIURL(), Token: one.lock.Token}
+	local := supervisor.LocalServer{
+		Address: one.server.Address(), WebUI: one.server.UIURL(), Token: one.lock.Token,
+		Process: supervisor.ThisProcess(environment.Environ),
+	}
 	if one.pages != nil {
 		local.Pages = one.pages.url()
 	}

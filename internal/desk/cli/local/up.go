@@ -22,7 +22,6 @@ import (
 	"github.com/claudeops/claudeops/internal/plant/program"
 	"github.com/claudeops/claudeops/internal/plant/supervisor"
 	"github.com/claudeops/claudeops/internal/plant/telemetry"
-	"github.com/claudeops/claudeops/internal/redact"
 )
 
 // upOptions holds the flags of `up`. The default ports are the same as those of Temporal's development server.
@@ -35,10 +34,10 @@ type upOptions struct {
 // app implements the commands of this package.
 type app struct{ *console.Console }
 
-// Commands returns the commands `up`, `demo`, `env` and `web`.
+// Commands returns the commands `up`, `stop`, `demo`, `env` and `web`.
 func Commands(c *console.Console) []*cobra.Command {
 	a := &app{c}
-	return []*cobra.Command{a.upCommand(), a.demoCommand(), a.envCommand(), a.webCommand()}
+	return []*cobra.Command{a.upCommand(), a.stopCommand(), a.demoCommand(), a.envCommand(), a.webCommand()}
 }
 
 func (a *app) upCommand() *cobra.Command {
@@ -64,6 +63,8 @@ type Running struct {
 	Temporal string `json:"temporal_address"`
 	WebUI    string `json:"web_ui"`
 	StateDir string `json:"state_dir"`
+	// Log is the file of the log; empty if it goes to stderr.
+	Log string `json:"log,omitempty"`
 	// Agents says how far agents may go.
 	Agents string `json:"agents"`
 	// Problem says why no agent can call its model; empty if nothing shows it.
@@ -79,7 +80,11 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 		return err
 	}
 	cfg.Worker = cfg.Worker.WithoutVersion() // the only worker must run the chains of all versions
-	logger := supervisor.NewLogger(a.Stderr, cfg.Log, redact.New(a.Environ))
+	logger, logPath, closeLog, err := a.upLogger(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
 	supervisor.WarnOfRoot(ctx, cfg, logger)
 	supervisor.WarnOfVariables(ctx, cfg, a.Environ, logger)
 	host, err := os.Hostname()
@@ -114,11 +119,14 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 	}
 	result := Running{
 		Pages: one.pages.url(), Temporal: one.server.Address(), WebUI: one.server.UIURL(), StateDir: cfg.State.Dir,
-		Problem: <-problem, OwnDir: saysStateDir(cfg),
+		Log: logPath, Problem: <-problem, OwnDir: saysStateDir(cfg),
 	}
 	result.Agents = extent(cfg, result.Problem)
 	if err := result.Print(a.Console, one.lock.Token); err != nil {
 		return errors.Join(err, one.Stop())
+	}
+	if logPath != "" {
+		go a.showChains(ctx, one.pages.does.Feed.Watch())
 	}
 	err = one.wait(ctx)
 	a.Say("Stopped. Started again, it goes on with what was running.")
@@ -158,13 +166,17 @@ func (r Running) Print(c *console.Console, token string) error {
 	}
 	return c.Print(r, func(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "Claude Ops is up.\n  Pages     %s\n  Temporal  %s, and its Web UI %s\n  State     "+
-			"%s\n  Agents    %s\n\n",
+			"%s\n  Agents    %s\n",
 			pages, r.Temporal, webUI, r.StateDir, r.Agents)
+		if r.Log != "" {
+			_, _ = fmt.Fprintf(w, "  Log       %s\n", r.Log)
+		}
+		_, _ = fmt.Fprintln(w)
 		if r.Problem != "" {
 			_, _ = fmt.Fprintf(w, "Agents cannot work yet: %s.\n\n", r.Problem)
 		}
 		_, _ = fmt.Fprintf(w, "Let it look from another terminal:\n  %s run --wait --dry-run\n\n", here)
 		_, _ = fmt.Fprintf(w, "For temporal and tctl there:\n  eval \"$(%s env)\"\n\n", here)
-		_, _ = fmt.Fprintln(w, "Ctrl-C stops it.")
+		_, _ = fmt.Fprintf(w, "Ctrl-C or `%s stop` stops it.\n", here)
 	})
 }
