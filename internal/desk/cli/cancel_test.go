@@ -32,7 +32,7 @@ func TestCancel(t *testing.T) {
 
 	for id, want := range map[string]string{
 		"unwanted": "claudeops: chain unwanted: it has ended, and there is nothing to cancel\n",
-		"nobody":   "claudeops: chain nobody: no such chain\n",
+		"nobody":   "claudeops: chain nobody: no such chain; `claudeops chains` lists them\n",
 	} {
 		refused := starter(t, environ, "cancel", id)
 		require.Equal(t, program.ExitFailure, refused.Code)

@@ -58,5 +58,5 @@ func TestChainsOrder(t *testing.T) {
 	require.Equal(t, program.ExitFailure, moved.Code)
 	require.Equal(t, "claudeops: 3 of 3 chains were not moved\n", moved.Stderr)
 	require.Equal(t, "Chain at-gate was not moved: it belongs to no version: workers without versions began it, and they or the current version continue it\n"+
-		"Chain nobody was not moved: no such chain\nChain first was not moved: it has ended\n", moved.Stdout)
+		"Chain nobody was not moved: no such chain; `claudeops chains` lists them\nChain first was not moved: it has ended\n", moved.Stdout)
 }

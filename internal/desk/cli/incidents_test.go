@@ -40,6 +40,6 @@ func TestCloseTellsChains(t *testing.T) {
 
 	gone := atNoon(t, s.environ, "incidents", "close", "4", "--actor", "ada", "-o", "json")
 	require.Equal(t, program.ExitOK, gone.Code)
-	require.Equal(t, "claudeops: chain chain-mail could not be told: no such chain\n", gone.Stderr)
+	require.Equal(t, "claudeops: chain chain-mail could not be told: no such chain; `claudeops chains` lists them\n", gone.Stderr)
 	require.NotContains(t, gone.Stdout, `"told"`)
 }

@@ -117,7 +117,7 @@ func TestWatchOnATerminal(t *testing.T) {
 		t.Parallel()
 		got := starter(t, s.environ, "watch", "nobody")
 		require.Equal(t, program.ExitFailure, got.Code)
-		require.Equal(t, "claudeops: chain nobody: no such chain\n", got.Stderr)
+		require.Equal(t, "claudeops: chain nobody: no such chain; `claudeops chains` lists them\n", got.Stderr)
 	})
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // ErrNoSuchChain is the error for an ID that exists neither in Temporal nor in the records.
-var ErrNoSuchChain = withKind(KindNotFound, errors.New("no such chain"))
+var ErrNoSuchChain = withKind(KindNotFound, errors.New("no such chain; `claudeops chains` lists them"))
 
 // Query asks the workflow of a chain for the chain's state.
 func Query(ctx context.Context, c client.Client, id, runID string) (escalation.Chain, error) {
