@@ -8,6 +8,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/cell/claude"
 	"github.com/claudeops/claudeops/internal/escalation/calendar"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // The assumptions about a look at a machine with a dozen services that finds nothing wrong. Each turn reads what came
@@ -78,13 +79,13 @@ func EstimateLook(measured Measured, model Model) Look {
 }
 
 // Text returns the cost as text.
-func (l Look) Text() string { return cents(l.USD) }
+func (l Look) Text() string { return plaintext.Dollars(l.USD) }
 
 // Month says what a month of looks costs, and with repairs what it can cost at most. A day's budget of 0 is no limit.
 func Month(timing Timing, look Look, dayBudgetUSD float64, repairs bool) string {
 	looks := timing.PerDay() * daysOfMonth
 	usd := looks * look.USD
-	text := fmt.Sprintf("About $%s a month: %.0f looks at %s (%s).", dollars(usd), looks, cents(look.USD), look.Basis)
+	text := fmt.Sprintf("About $%s a month: %.0f looks at %s (%s).", dollars(usd), looks, plaintext.Dollars(look.USD), look.Basis)
 	if dayBudgetUSD <= 0 {
 		return text + " Without a day's budget there is no upper limit."
 	}
@@ -103,11 +104,4 @@ func dollars(usd float64) string {
 		return fmt.Sprintf("%.2f", usd)
 	}
 	return fmt.Sprintf("%.0f", usd)
-}
-
-func cents(usd float64) string {
-	if usd < 0.01 {
-		return fmt.Sprintf("$%.4f", usd)
-	}
-	return fmt.Sprintf("$%.2f", usd)
 }
