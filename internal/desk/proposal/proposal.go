@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plant/config/envfile"
@@ -51,6 +52,8 @@ type Answers struct {
 	APIAddress string
 	// Login has agents use the claude login of this user.
 	Login bool
+	// Repositories lists the directories of repositories in which agents may work; empty to leave the setting as it is.
+	Repositories []string
 	// Services lists services to add to the services file.
 	Services []Service
 	Grants   Grants
@@ -146,6 +149,10 @@ func (a Answers) settings() []envfile.Setting {
 	set("CLAUDEOPS_NOTIFY_URLS", a.NotifyURLs,
 		"Where people are told, such as ntfy://ntfy.sh/your-topic\n(docs/notifications.md). Try it: claudeops notify "+
 			"test")
+	if len(a.Repositories) > 0 {
+		set("CLAUDEOPS_REPOSITORIES", strings.Join(a.Repositories, ","),
+			"Repositories in which agents may work, such as on plans (docs/repositories.md).")
+	}
 	return settings
 }
 

@@ -51,6 +51,7 @@ type form struct {
 	hours            string
 	services         []string
 	projects, remote []string
+	repositories     []string
 }
 
 // ask asks for the answers. The argument has the defaults.
@@ -217,6 +218,13 @@ func (f *form) grantGroups() (groups []*huh.Group) {
 			Description("Tier 1 sees containers and logs, which can hold secrets. Tier 2 starts and restarts "+
 				"services.")))
 	}
+	repositories := slices.DeleteFunc(slices.Clone(s.machine.Repositories),
+		func(dir string) bool { return slices.Contains(s.now.cfg.Claude.Repositories, dir) })
+	if len(repositories) > 0 {
+		groups = append(groups, huh.NewGroup(multiSelect(&f.repositories, huh.NewOptions(repositories...)).
+			Title("In which repositories may agents work?").
+			Description("They work on plans there, and on what `claudeops run --repository` names.")))
+	}
 	if hosts := s.sshHosts(*f.answers); len(hosts) > 0 {
 		groups = append(groups, huh.NewGroup(multiSelect(&f.remote, huh.NewOptions(hosts...)).
 			Title("On which other hosts may agents work, with ssh?").
@@ -254,6 +262,9 @@ func (f *form) apply() error {
 	got.Environment = plaintext.Compact(got.Environment)
 	got.NotifyURLs = strings.TrimSpace(got.NotifyURLs)
 	got.Grants.Projects, got.Grants.SSHHosts = f.projects, f.remote
+	if len(f.repositories) > 0 {
+		got.Repositories = slices.Concat(f.setting.now.cfg.Claude.Repositories, f.repositories)
+	}
 	got.Services = slices.DeleteFunc(f.setting.newServices(),
 		func(s proposal.Service) bool { return !slices.Contains(f.services, s.Name) })
 	if f.access != accessAsIs || f.setting.cli.Credentials == "" {

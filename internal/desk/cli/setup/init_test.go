@@ -3,6 +3,7 @@ package setup
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -205,6 +206,33 @@ func TestInitAsks(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"/srv/media"}, policy.Projects)
 	require.Equal(t, []bool{true, false}, []bool{policy.Runs(1, "ssh"), policy.Runs(2, "sudo")})
+}
+
+// TestInitOffersRepositories chooses a repository that was found, so that plans may be carried out in it.
+func TestInitOffersRepositories(t *testing.T) {
+	t.Parallel()
+	environ, _ := initEnvironment(t)
+	dir := t.TempDir()
+	infra := filepath.Join(dir, "infra")
+	require.NoError(t, os.Mkdir(infra, 0o700))
+	host := clitest.MediaHost(1000)
+	files := maps.Clone(host.Files)
+	files[infra[1:]+"/compose.yaml"], files[infra[1:]+"/.git/HEAD"] = &fstest.MapFile{}, &fstest.MapFile{}
+	host.Files = files
+	environ = home(environ, dir)
+	s := starterOn(host).OnScreen(t, environ, 80, 24, "init")
+	answerTo(t, s, "projects")
+	s.Types("\r")
+	s.Sees("In which repositories may agents work?")
+	s.Types("x\r")
+	s.Sees("May Tier 2 use sudo")
+	s.Types("n")
+	s.Sees("Write 3 files?")
+	s.Types("y")
+	require.Equal(t, program.ExitOK, s.Ends(), s.Text())
+	cfg, err := config.Load(environ)
+	require.NoError(t, err)
+	require.Equal(t, []string{infra}, []string(cfg.Claude.Repositories))
 }
 
 // TestInitIsLeft leaves at each question with Ctrl-C, and at the last one with no. Nothing is written.
