@@ -46,13 +46,14 @@ func TestInitLooks(t *testing.T) {
 	}
 	again := mediaStarter(t, environ, "init", "--yes", "--hours", "7-22", "--no-dry-run")
 	require.Equal(t, program.ExitOK, again.Code, again.Stderr)
-	require.Contains(t, again.Stdout, "claudeops schedule create looks --cron '0 7-21 * * *'", "no Temporal runs")
+	require.Contains(t, again.Stdout, "claudeops schedule create looks --every 1h --hours 7-22 --timezone ", "no Temporal runs")
 
 	looks := mediaStarter(t, environ, "init", "--yes", "--hours", "7-22")
 	require.Equal(t, program.ExitOK, looks.Code, looks.Stderr)
-	require.Contains(t, looks.Stdout, "\n$ claudeops schedule update looks --cron '0 7-21 * * *'")
+	require.Contains(t, looks.Stdout, "\n$ claudeops schedule update looks --every 1h --hours 7-22 --timezone ")
+	require.Contains(t, looks.Stdout, "0 7-21 * * *")
 	kept := mediaStarter(t, environ, "init", "--yes")
 	require.Equal(t, program.ExitOK, kept.Code, kept.Stderr)
-	require.NotContains(t, kept.Stdout, "claudeops schedule update looks --cron", "nobody has said that it should change")
+	require.NotContains(t, kept.Stdout, "claudeops schedule update looks --every", "nobody has said that it should change")
 	require.NotContains(t, kept.Stdout, "claudeops schedule create")
 }

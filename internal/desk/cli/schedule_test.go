@@ -100,6 +100,7 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 
 	created := b.must("schedule", "create", "looks", "--every", "2s", "--service", "nas", "--model", "tier1=claude-special", "--prompt", "be quick", "--actor", "grace")
 	require.Contains(t, created.Stdout, "Created schedule looks, every 2s.")
+	require.Contains(t, created.Stdout, "a month: 1296000 looks at $0.50 (its whole budget, because no price of claude-special is known)")
 	again := starter(t, b.environ, "schedule", "create", "looks", "--every", "1h")
 	require.Equal(t, program.ExitFailure, again.Code)
 	require.Contains(t, again.Stderr, "schedule looks exists already")

@@ -15,26 +15,32 @@ import (
 func TestTiming(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		every  time.Duration
-		hours  string
-		flags  []string
-		perDay float64
-		text   string
+		every           time.Duration
+		given           string
+		interval, hours string // of the flags
+		cron            string
+		perDay          float64
+		text            string
 	}{
-		{time.Hour, "", []string{"--every", "1h"}, 24, "every 1h"},
-		{15 * time.Minute, "", []string{"--every", "15m"}, 96, "every 15m"},
-		{90 * time.Minute, "", []string{"--every", "1h30m"}, 16, "every 1h30m"},
-		{time.Hour, "7-22", []string{"--cron", "0 7-21 * * *", "--timezone", "Europe/Berlin"}, 15, "every 1h from 07:00 to 22:00"},
-		{30 * time.Minute, "7-9", []string{"--cron", "*/30 7,8 * * *", "--timezone", "Europe/Berlin"}, 4, "every 30m from 07:00 to 09:00"},
-		{2 * time.Hour, "22-6", []string{"--cron", "0 0,2,4,22 * * *", "--timezone", "Europe/Berlin"}, 4, "every 2h from 22:00 to 06:00"},
-		{6 * time.Hour, "8-24", []string{"--cron", "0 8,14,20 * * *", "--timezone", "Europe/Berlin"}, 3, "every 6h from 08:00 to 00:00"},
+		{time.Hour, "", "1h", "", "", 24, "every 1h"},
+		{15 * time.Minute, "", "15m", "", "", 96, "every 15m"},
+		{90 * time.Minute, "", "1h30m", "", "", 16, "every 1h30m"},
+		{time.Hour, "7-22", "1h", "7-22", "0 7-21 * * *", 15, "every 1h, the first at 07:00, the last at 21:00"},
+		{30 * time.Minute, "7-9", "30m", "7-9", "*/30 7,8 * * *", 4, "every 30m, the first at 07:00, the last at 08:30"},
+		{2 * time.Hour, "22-6", "2h", "22-6", "0 0,2,4,22 * * *", 4, "every 2h, the first at 22:00, the last at 04:00"},
+		{6 * time.Hour, "8-24", "6h", "8-0", "0 8,14,20 * * *", 3, "every 6h, the first at 08:00, the last at 20:00"},
 	} {
 		timing := proposal.Timing{Every: tt.every, Zone: "Europe/Berlin"}
 		var err error
-		timing.From, timing.To, err = proposal.ParseHours(tt.hours)
+		timing.From, timing.To, err = proposal.ParseHours(tt.given)
 		require.NoError(t, err)
 		require.NoError(t, timing.Check())
-		require.Equal(t, tt.flags, timing.Flags())
+		flags := []string{"--every", tt.interval}
+		if tt.hours != "" {
+			flags = append(flags, "--hours", tt.hours, "--timezone", "Europe/Berlin")
+		}
+		require.Equal(t, flags, timing.Flags())
+		require.Equal(t, tt.cron, timing.Cron())
 		require.InDelta(t, tt.perDay, timing.PerDay(), 1e-9)
 		require.Equal(t, tt.text, timing.String())
 	}

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
 )
 
 // day is the length of a day without a change of the clocks.
@@ -73,14 +76,23 @@ func (t Timing) PerDay() float64 {
 
 // Flags returns the flags of `claudeops schedule create` and `update` for the timing.
 func (t Timing) Flags() []string {
+	flags := []string{"--every", escalation.ShortDuration(t.Every)}
+	if t.From != t.To {
+		flags = append(flags, "--hours", fmt.Sprintf("%d-%d", t.From, t.To), "--timezone", cmp.Or(t.Zone, "UTC"))
+	}
+	return flags
+}
+
+// Cron returns the timing as a cron expression; empty for looks of the whole day.
+func (t Timing) Cron() string {
 	if t.From == t.To {
-		return []string{"--every", Short(t.Every)}
+		return ""
 	}
 	minutes := "0"
 	if t.Every < time.Hour {
 		minutes = fmt.Sprintf("*/%d", int(t.Every/time.Minute))
 	}
-	return []string{"--cron", minutes + " " + ranges(t.hours()) + " * * *", "--timezone", cmp.Or(t.Zone, "UTC")}
+	return minutes + " " + ranges(t.hours()) + " * * *"
 }
 
 // ranges returns hours as a field of a cron expression.
@@ -96,23 +108,36 @@ func ranges(hours []int) string {
 	return strings.Join(texts, ",")
 }
 
-// Short formats a duration without units that are zero, such as 1h or 30m.
-func Short(d time.Duration) string {
-	text := d.String()
-	if rest, is := strings.CutSuffix(text, "m0s"); is {
-		text = rest + "m"
-	}
-	if rest, is := strings.CutSuffix(text, "h0m"); is {
-		text = rest + "h"
+// String describes the timing in words, with the first and the last look of a day.
+func (t Timing) String() string {
+	text := "every " + escalation.ShortDuration(t.Every)
+	if t.From != t.To {
+		hours, minute := t.hours(), 0
+		if t.Every < time.Hour {
+			minute = int((time.Hour - t.Every) / time.Minute)
+		}
+		text += fmt.Sprintf(", the first at %02d:00, the last at %02d:%02d", t.From, hours[len(hours)-1], minute)
 	}
 	return text
 }
 
-// String describes the timing in words.
-func (t Timing) String() string {
-	text := "every " + Short(t.Every)
-	if t.From != t.To {
-		text += fmt.Sprintf(" from %02d:00 to %02d:00", t.From, t.To)
+// LocalZone returns the name of the time zone of this machine; empty if it is unknown or UTC. TZ of environ wins.
+func LocalZone(environ []string) string {
+	zone := ""
+	for _, entry := range environ {
+		if value, is := strings.CutPrefix(entry, "TZ="); is {
+			zone = value
+		}
 	}
-	return text
+	if zone == "" {
+		target, err := filepath.EvalSymlinks("/etc/localtime")
+		if err != nil {
+			return ""
+		}
+		_, zone, _ = strings.Cut(target, "/zoneinfo/")
+	}
+	if _, err := time.LoadLocation(zone); err != nil || zone == "Etc/UTC" || zone == "UTC" {
+		return ""
+	}
+	return zone
 }

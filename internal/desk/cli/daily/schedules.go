@@ -43,7 +43,9 @@ func (a *app) describeScheduleCommand() *cobra.Command {
 		Args:  console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			detail, err := a.Operations.Schedules.Get(cmd.Context(), args[0])
-			return console.PrintResult(a.Console, detail, err, writeSchedule)
+			return console.PrintResult(a.Console, detail, err, func(w io.Writer, detail operations.ScheduleDetail) {
+				writeSchedule(w, detail, 0)
+			})
 		},
 	}
 }

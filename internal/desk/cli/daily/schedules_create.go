@@ -1,6 +1,7 @@
 package daily
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,9 @@ import (
 
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
 	"github.com/claudeops/claudeops/internal/desk/operations"
+	"github.com/claudeops/claudeops/internal/desk/proposal"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plant/config"
 	"github.com/claudeops/claudeops/internal/plant/embedded/crontime"
 	"github.com/claudeops/claudeops/internal/plant/program"
 	"github.com/claudeops/claudeops/workflows"
@@ -37,9 +40,12 @@ const (
 type scheduleOptions struct {
 	console.InputFlags
 
-	every, offset  time.Duration
-	cron           []string
-	timezone       string
+	every, offset time.Duration
+	hours         string
+	cron          []string
+	timezone      string
+	// timing is what --every and --hours say; zero without --hours.
+	timing         proposal.Timing
 	jitter         time.Duration
 	overlap        string
 	catchup        time.Duration
@@ -54,8 +60,8 @@ func (a *app) createScheduleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create ID",
 		Short: "Create a schedule",
-		Long: "Create makes a schedule that starts a chain every so often (--every) or at the times of a cron " +
-			"expression (--cron).\nWhat a chain does is said with the same flags as for `claudeops run`. Each has a " +
+		Long: "Create makes a schedule that starts a chain every so often (--every, and --hours) or at the times of a " +
+			"cron\nexpression (--cron). What a chain does is said with the same flags as for `claudeops run`. Each has a " +
 			"conversation of its own.\n\nWith --pause-on-failure a chain that ends failed pauses the schedule. With " +
 			"gates that is rare: a chain that cannot go\non waits at its gate, of which people are told, and its " +
 			"cycle ends well. Chains that end failed without a gate pause\nit: where there are no gates " +
@@ -65,7 +71,11 @@ func (a *app) createScheduleCommand() *cobra.Command {
 			"--max-tier 2",
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.createSchedule(cmd.Context(), args[0], &o, cmd.Flags().Changed)
+			given, err := o.withHours(cmd.Flags().Changed, a.Environ)
+			if err != nil {
+				return program.Misuse(err)
+			}
+			return a.createSchedule(cmd.Context(), args[0], &o, given)
 		},
 	}
 	o.register(cmd.Flags())
@@ -77,10 +87,13 @@ func (o *scheduleOptions) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.every, "every", 0, "time from one cycle to the next, such as 30m or 1h")
 	flags.DurationVar(&o.offset, "offset", 0,
 		"with --every: how long after the full interval, such as 10m for ten past each hour")
+	flags.StringVar(&o.hours, "hours", "",
+		"with --every: only in these hours of the day, such as 7-22: the last cycle begins before the second one")
 	flags.StringArrayVar(&o.cron, "cron", nil,
 		"cron expression with 5 to 7 fields, or @daily and its like; can be repeated")
 	flags.StringVar(&o.timezone, "timezone", "",
-		"with --cron: time zone, such as Europe/Berlin (default UTC); a time that its clocks skip or repeat runs once")
+		"time zone, such as Europe/Berlin, with --cron (default UTC) or --hours (default this machine's); a time that "+
+			"its clocks skip or repeat runs once")
 	flags.DurationVar(&o.jitter, "jitter", 0, "start each cycle up to this much later, by chance")
 	flags.StringVar(&o.overlap, "overlap", "skip", "what if the cycle before still runs: "+operations.OverlapNames())
 	flags.DurationVar(&o.catchup, "catchup-window", defaultCatchup,
@@ -135,18 +148,77 @@ func (a *app) createSchedule(ctx context.Context, id string, o *scheduleOptions,
 	}
 	created := operations.DescribeSchedule(id, described, c.Converter)
 	return a.Print(created, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "Created schedule %s, %s. Its chains %s.\n", id, created.When, mayOf(created.Input))
+		_, _ = fmt.Fprintf(w, "Created schedule %s, %s. Its chains %s.\n", id, created.When,
+			mayOf(created.Input, cfg.Chain.MaxTier))
+		if cost := a.oftenCosts(ctx, cfg, o, input); cost != "" {
+			_, _ = fmt.Fprintln(w, cost)
+		}
 		if len(created.Next) > 0 && !created.Paused {
 			_, _ = fmt.Fprintf(w, "The next cycle is at %s.\n", localTime(created.Next[0]))
 		}
 	})
 }
 
+// often is the number of looks in a day above which a new schedule says what they cost.
+const often = 100
+
+// oftenCosts says what a month of looks costs if a schedule looks often; otherwise "".
+func (a *app) oftenCosts(ctx context.Context, cfg config.Config, o *scheduleOptions, input workflows.ChainInput) string {
+	timing := o.timing
+	if o.every > 0 {
+		timing.Every = o.every
+	}
+	if timing.Every == 0 || timing.PerDay() <= often || input.StartTier > escalation.TierObserve {
+		return ""
+	}
+	var measured proposal.Measured
+	if records, _, err := a.Operations.OpenRecords(ctx); err == nil {
+		measured = console.MeasuredLooks(ctx, records)
+	}
+	look := proposal.EstimateLook(measured, proposal.Model{
+		Alias:     cmp.Or(input.Models[escalation.TierObserve], cfg.Tiers.Tier1.Model),
+		BudgetUSD: cfg.Tiers.Tier1.BudgetUSD,
+	})
+	return proposal.Month(timing, look, cfg.Limits.DayBudgetUSD,
+		cfg.Chain.MaxTier > escalation.TierObserve && !input.DryRun && input.MaxTier != escalation.TierObserve)
+}
+
 var (
 	errWhen     = errors.New("give either --every or --cron")
 	errOffset   = errors.New("--offset goes with --every only")
-	errTimezone = errors.New("--timezone goes with --cron only")
+	errTimezone = errors.New("--timezone goes with --cron or --hours only")
 )
+
+// withHours replaces --every and --hours by the cron expression that they stand for. It returns which flags count as
+// given then.
+func (o *scheduleOptions) withHours(
+	given func(flag string) bool, environ []string,
+) (func(flag string) bool, error) {
+	if !given("hours") {
+		return given, nil
+	}
+	if !given("every") || given("cron") || given("offset") {
+		return nil, errors.New("--hours goes with --every, and neither with --cron nor with --offset")
+	}
+	o.timing = proposal.Timing{Every: o.every, Zone: cmp.Or(o.timezone, proposal.LocalZone(environ), "UTC")}
+	var err error
+	if o.timing.From, o.timing.To, err = proposal.ParseHours(o.hours); err != nil {
+		return nil, fmt.Errorf("--hours is %q; it must %w", o.hours, err)
+	}
+	if err := o.timing.Check(); err != nil {
+		return nil, fmt.Errorf("--every is %s; it must %w", o.every, err)
+	}
+	if o.timing.Cron() == "" { // the whole day
+		return given, nil
+	}
+	o.every, o.cron, o.timezone = 0, []string{o.timing.Cron()}, o.timing.Zone
+	return func(flag string) bool {
+		if flag == "cron" || flag == "timezone" {
+			return true
+		}
+		return flag != "every" && given(flag)
+	}, nil
+}
 
 // marks tell what amend adds.
 var marks = crontime.Marks{Comment: operations.OnceSkipped, Every: operations.OnceRepeated}

@@ -36,7 +36,9 @@ func writeSchedules(w io.Writer, rows []operations.Schedule) {
 	console.Table(w, lines)
 }
 
-func writeSchedule(w io.Writer, s operations.ScheduleDetail) {
+// writeSchedule writes a schedule. The argument maxTier is the CLAUDEOPS_MAX_TIER of this program; 0 if the workers may
+// have another one.
+func writeSchedule(w io.Writer, s operations.ScheduleDetail, maxTier escalation.Tier) {
 	state := "active"
 	if s.Paused {
 		state = "paused"
@@ -53,7 +55,7 @@ func writeSchedule(w io.Writer, s operations.ScheduleDetail) {
 		{"Catch-up window", s.CatchupWindow.String()},
 		{"Pause on failure", fmt.Sprint(s.PauseOnFailure)},
 		{"Actor", cmp.Or(console.Printable(s.Actor, escalation.MaxActor), "-")},
-		{"Chains", mayOf(s.Input)},
+		{"Chains", mayOf(s.Input, maxTier)},
 		{"Input", console.Printable(string(s.Input), 400)},
 		{"Cycles", fmt.Sprintf("%d started, %d skipped because one still ran, %d missed", s.Cycles, s.Skipped,
 			s.Missed)},
@@ -69,14 +71,16 @@ func writeSchedule(w io.Writer, s operations.ScheduleDetail) {
 	console.Table(w, lines)
 }
 
-// mayOf says whether the chains of a schedule may repair.
-func mayOf(input json.RawMessage) string {
+// mayOf says whether the chains of a schedule may repair. The argument maxTier is that of writeSchedule.
+func mayOf(input json.RawMessage, maxTier escalation.Tier) string {
 	var said workflows.ChainInput
 	switch err := json.Unmarshal(input, &said); {
 	case err != nil:
 		return "-" // a schedule of another program
 	case said.DryRun || said.MaxTier == escalation.TierObserve:
 		return "look only, and change nothing"
+	case maxTier == escalation.TierObserve:
+		return "look only, as long as CLAUDEOPS_MAX_TIER is 1"
 	case said.MaxTier != 0:
 		return fmt.Sprintf("may repair, up to %s, if the workers permit it", said.MaxTier)
 	default:

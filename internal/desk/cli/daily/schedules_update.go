@@ -33,7 +33,11 @@ func (a *app) updateScheduleCommand() *cobra.Command {
 			"  claudeops schedule update nightly --max-tier 3 --note 'repairs are allowed now'",
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.updateSchedule(cmd.Context(), args[0], &o, cmd.Flags().Changed)
+			given, err := o.withHours(cmd.Flags().Changed, a.Environ)
+			if err != nil {
+				return program.Misuse(err)
+			}
+			return a.updateSchedule(cmd.Context(), args[0], &o, given)
 		},
 	}
 	o.register(cmd.Flags())
@@ -53,7 +57,7 @@ func (a *app) updateSchedule(ctx context.Context, id string, o *scheduleOptions,
 	}
 	said.Actor = o.actor
 	o.note = a.Operations.MaskInput(o.note)
-	c, _, err := a.Connect(ctx)
+	c, cfg, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -76,7 +80,7 @@ func (a *app) updateSchedule(ctx context.Context, id string, o *scheduleOptions,
 		return operations.ScheduleError(id, err)
 	}
 	detail := operations.DescribeSchedule(id, described, c.Converter)
-	return a.Print(detail, func(w io.Writer) { writeSchedule(w, detail) })
+	return a.Print(detail, func(w io.Writer) { writeSchedule(w, detail, cfg.Chain.MaxTier) })
 }
 
 // change changes a schedule as the given flags say, except for the input of its chains.

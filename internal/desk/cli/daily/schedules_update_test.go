@@ -37,6 +37,18 @@ func TestUpdateChangesWhatItSays(t *testing.T) {
 			client.ScheduleSpec{CronExpressions: []string{"CRON_TZ=Asia/Seoul 0 3 * * * # CRON_TZ=Asia/Seoul 0 3 * * *"}},
 			models,
 		},
+		"hours": {
+			[]string{"--every", "30m", "--hours", "7-22", "--timezone", "UTC"},
+			client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: 2 * time.Hour}}},
+			client.ScheduleSpec{CronExpressions: []string{"*/30 7-21 * * * # */30 7-21 * * *"}, TimeZoneName: "UTC"},
+			models,
+		},
+		"all hours": {
+			[]string{"--every", "30m", "--hours", ""},
+			client.ScheduleSpec{Calendars: daily, TimeZoneName: "Asia/Tokyo"},
+			client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: 30 * time.Minute}}},
+			models,
+		},
 		"another zone": {
 			[]string{"--timezone", "Asia/Seoul"},
 			client.ScheduleSpec{Calendars: daily, TimeZoneName: "Asia/Tokyo"},
@@ -80,9 +92,11 @@ func TestUpdateChangesWhatItSays(t *testing.T) {
 			flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 			o.register(flags)
 			require.NoError(t, flags.Parse(c.flags))
-			require.NoError(t, o.check("x", flags.Changed))
+			given, err := o.withHours(flags.Changed, []string{"TZ=Asia/Seoul"})
+			require.NoError(t, err)
+			require.NoError(t, o.check("x", given))
 			schedule := client.Schedule{Spec: &c.was, Policy: &client.SchedulePolicies{}, State: &client.ScheduleState{}}
-			require.NoError(t, o.change("x", &schedule, flags.Changed, time.Now()))
+			require.NoError(t, o.change("x", &schedule, given, time.Now()))
 			require.Len(t, schedule.Spec.Intervals, len(c.want.Intervals))
 			if len(c.want.Intervals) == 0 {
 				c.want.Intervals, schedule.Spec.Intervals = nil, nil

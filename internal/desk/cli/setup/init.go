@@ -72,7 +72,8 @@ func (o *initOptions) register(flags *pflag.FlagSet) {
 		"most that all agents spend in a day, in US dollars; 0: no cap")
 	flags.Float64Var(&o.perChain, "chain-budget", proposedChainBudget, "most that one chain spends; 0: no cap")
 	flags.DurationVar(&o.every, "every", time.Hour, "time from one look to the next; 0: no schedule")
-	flags.StringVar(&o.hours, "hours", "", "look only in these hours of the day, such as 7-22")
+	flags.StringVar(&o.hours, "hours", "",
+		"look only in these hours of the day, such as 7-22: the last look begins before the second one")
 	flags.StringVar(&o.notify, "notify", "", "where people are told, such as ntfy://ntfy.sh/your-topic")
 	flags.StringArrayVar(&o.ssh, "ssh", nil, "host on which agents may run what they may run here; can be repeated")
 	flags.BoolVar(&o.sudo, "sudo", false, "let Tier 2 use sudo, which costs it the kernel's sandbox")

@@ -169,7 +169,8 @@ func (f *form) limitGroups() []*huh.Group {
 				Height(len(options)+monthLines).DescriptionFunc(f.month, &f.every),
 		),
 		huh.NewGroup(
-			huh.NewInput().Value(&f.hours).Title("Only in some hours of the day? For example 7-22; empty: all day").
+			huh.NewInput().Value(&f.hours).
+				Title("Only in some hours of the day? For example 7-22, before 22:00; empty: all day").
 				DescriptionFunc(f.month, &f.hours).Validate(f.setting.Valid(f.checkHours)),
 		).WithHideFunc(func() bool { return f.every <= 0 }),
 		huh.NewGroup(

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
 	"github.com/claudeops/claudeops/internal/desk/discover"
@@ -87,9 +86,6 @@ func names[T any](all []T, name func(T) string) []string {
 	return texts
 }
 
-// recordsFor limits how far back recorded looks count.
-const recordsFor = 30 * 24 * time.Hour
-
 // lookCost returns the cost of one look, from the records and from what the CLI names.
 func (s *setting) lookCost(ctx context.Context) proposal.Look {
 	tier := s.now.cfg.Tiers.Tier1
@@ -105,11 +101,7 @@ func (s *setting) measured(ctx context.Context) proposal.Measured {
 		return proposal.Measured{} // there are no looks yet, or doctor says what is wrong with the database
 	}
 	defer func() { _ = records.Close() }()
-	looks, err := records.HealthyLooks(ctx, time.Now().Add(-recordsFor))
-	if err != nil {
-		return proposal.Measured{}
-	}
-	return proposal.Measured{Looks: looks.Count, MedianUSD: looks.MedianUSD, First: looks.First, Last: looks.Last}
+	return console.MeasuredLooks(ctx, records)
 }
 
 // checkTargets checks the places that are notified, as config does.

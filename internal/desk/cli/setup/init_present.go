@@ -136,7 +136,7 @@ func (s *setting) firstAnswers() (answers, error) {
 			Login:          s.now.cfg.Claude.Login || s.usesLogin(),
 			Grants:         s.now.grants,
 		},
-		timing:     proposal.Timing{Every: time.Hour, Zone: localZone(s.now.environ)},
+		timing:     proposal.Timing{Every: time.Hour, Zone: proposal.LocalZone(s.now.environ)},
 		keepTiming: !s.now.first && !s.given("every") && !s.given("hours"),
 	}
 	if s.now.cfg.SaysMaxTier() {
@@ -238,22 +238,4 @@ func (s *setting) sshHosts(answers answers) []string {
 	hosts := slices.Concat(s.machine.SSHHosts, answers.Grants.SSHHosts)
 	slices.Sort(hosts)
 	return slices.Compact(hosts)
-}
-
-// localZone returns the name of the time zone of this machine; empty if it is unknown.
-func localZone(environ []string) string {
-	if zone := console.Variable(environ, "TZ"); zone != "" {
-		if _, err := time.LoadLocation(zone); err == nil {
-			return zone
-		}
-	}
-	target, err := filepath.EvalSymlinks("/etc/localtime")
-	if err != nil {
-		return ""
-	}
-	_, zone, _ := strings.Cut(target, "/zoneinfo/")
-	if zone == "Etc/UTC" || zone == "UTC" {
-		return "" // the default
-	}
-	return zone
 }

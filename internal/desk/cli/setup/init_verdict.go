@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
-	"github.com/claudeops/claudeops/internal/desk/proposal"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/internal/plant/program"
@@ -88,7 +87,7 @@ func (e *ending) wouldFollow(verdict escalation.Verdict) string {
 	text := fmt.Sprintf("Tier 2 would have been allowed to restart %s, for at most %s",
 		services, plaintext.Dollars(e.cfg.Tiers.Tier2.BudgetUSD))
 	if limit := e.cfg.Limits.Restarts; limit.Max > 0 {
-		text += fmt.Sprintf(", and each service at most %d times in %s", limit.Max, proposal.Short(limit.Window.Std()))
+		text += fmt.Sprintf(", and each service at most %d times in %s", limit.Max, escalation.ShortDuration(limit.Window.Std()))
 	}
 	return text + "."
 }
