@@ -183,7 +183,11 @@ func TestCommandsOnARealServer(t *testing.T) {
 		claudesim.On(claudesim.Match{Prompt: "from standard input"}, claudesim.Conclude(escalation.Verdict{
 			Status: escalation.VerdictFailed, Summary: "no way in",
 		})),
-		claudesim.Always(claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))))
+		claudesim.On(claudesim.Match{Prompt: "five calls"}, append(
+			slices.Repeat([]claudesim.Reply{claudesim.Bash("uptime")}, 5),
+			claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))...),
+		claudesim.Always(claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))),
+		"CLAUDEOPS_SERVICES_FILE="+clitest.ServicesFile(t))
 
 	var doctor clitest.Result
 	require.Eventually(t, func() bool { // retried, because a check gives up after a few seconds and the machine is busy with starting
@@ -213,9 +217,10 @@ func TestCommandsOnARealServer(t *testing.T) {
 	broken := starter(t, environ, "run", "--id", "three", "--prompt-file", "-", "--wait")
 	require.Equal(t, console.ExitChainFailed, broken.Code)
 
-	taken := starter(t, environ, "run", "--id", "four")
+	taken := starter(t, environ, "run", "--id", "four", "--service", "bad;name")
 	require.Equal(t, program.ExitOK, taken.Code, taken.Stderr)
 	require.Contains(t, taken.Stdout, "Started chain four")
+	require.Contains(t, taken.Stdout, "Not in the services file: bad;name\n")
 
 	misspelt := starter(t, environ, "escalate", "one", "--to", "7")
 	require.Equal(t, program.ExitUsage, misspelt.Code)
@@ -232,6 +237,14 @@ func TestCommandsOnARealServer(t *testing.T) {
 	require.Contains(t, unknown.Stderr, "chain nobody: no such chain")
 	unknown = starter(t, environ, "chain", "99")
 	require.Contains(t, unknown.Stderr, "there is no session #99")
+
+	planless := starter(t, environ, "plan", "run", "nofile.md")
+	require.Equal(t, program.ExitUsage, planless.Code, planless.Stdout)
+	require.Contains(t, planless.Stderr, "nofile.md")
+
+	called := starter(t, environ, "run", "--id", "five", "--prompt", "five calls", "--wait")
+	require.Equal(t, program.ExitOK, called.Code, called.Stderr)
+	require.Contains(t, called.Stdout, "calls: 6 allowed, 0 denied\n", "with its output; heartbeats show only some of quick calls")
 
 	require.Eventually(t, func() bool {
 		listed := starter(t, environ, "chains", "--outcome", "needs_human", "--service", "nas", "--since", "1h", "-o", "json")

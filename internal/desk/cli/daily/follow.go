@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
+	"github.com/claudeops/claudeops/internal/desk/operations"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plant/program"
 )
@@ -26,13 +27,18 @@ func (a *app) sayGoesOn(id string) {
 		console.PrintableID(id), console.LookCommand(id), console.EndCommand(id))
 }
 
-// printEnded returns err if it is not nil. If it is nil, printEnded prints the ended chain, and returns the error for
-// the chain's outcome (see errorOf).
-func (a *app) printEnded(chain escalation.Chain, err error) error {
+// printEnded returns err if it is not nil. If it is nil, printEnded prints the ended chain, with the number of its calls
+// if this host has the records: heartbeats do not show the last ones. It returns the error for the chain's outcome (see
+// errorOf).
+func (a *app) printEnded(ctx context.Context, chain escalation.Chain, err error) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Print(chain, func(w io.Writer) { WriteTree(w, a.Clock, chain) }); err != nil {
+	ended := operations.Snapshot{Chain: chain}
+	if now, err := a.Operations.Chains.Get(ctx, chain.ID); err == nil && a.Output == console.Text {
+		ended.Calls = now.Calls
+	}
+	if err := a.Print(chain, func(w io.Writer) { writeSnapshot(w, a.Clock, ended, deniedCalls) }); err != nil {
 		return err
 	}
 	return errorOf(chain)

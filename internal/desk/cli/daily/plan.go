@@ -99,7 +99,7 @@ func (a *app) startPlan(ctx context.Context, task escalation.PlanTask, file stri
 		writeStartedPlan(a.Stdout, a.Width(), started)
 	}
 	chain, err := a.follow(ctx, started.ChainID)
-	return a.printEnded(chain, err)
+	return a.printEnded(ctx, chain, err)
 }
 
 // planStatus is the result of `plan status`.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -79,7 +80,7 @@ func (a *app) run(ctx context.Context, o runOptions) error {
 		return err
 	}
 	chain, err := a.follow(ctx, started.ChainID)
-	return a.printEnded(chain, err)
+	return a.printEnded(ctx, chain, err)
 }
 
 // glanceTime limits how long run looks at a chain that it has started.
@@ -91,13 +92,17 @@ const glanceTime = 4 * time.Second
 func (a *app) glance(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(ctx, glanceTime)
 	defer cancel()
+	said := false
 	for range time.Tick(glanceTime / 16) {
 		now, err := a.Operations.Chains.Get(ctx, id)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return
-		case err != nil: // no worker has begun it
-		case a.saysWhyItStays(now):
+		}
+		if unknown := now.Chain.UnknownServices; len(unknown) > 0 && !said {
+			said = true
+			a.Say("Not in the services file: %s", console.Printable(strings.Join(unknown, ", "), 1_000))
+		}
+		if err == nil && a.saysWhyItStays(now) { // otherwise no worker has begun it
 			return
 		}
 	}

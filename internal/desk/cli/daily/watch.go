@@ -34,14 +34,14 @@ func (a *app) watch(ctx context.Context, id, actor string) error {
 	place, ok := a.Terminal()
 	if !ok {
 		chain, err := a.follow(ctx, id)
-		return a.printEnded(chain, err)
+		return a.printEnded(ctx, chain, err)
 	}
 	chain, err := a.watchOn(ctx, place, id, actor)
 	if errors.Is(err, errLeft) {
 		a.sayGoesOn(id)
 		return nil
 	}
-	return a.printEnded(chain, err)
+	return a.printEnded(ctx, chain, err)
 }
 
 // errLeft means that the person has closed the screen before the chain has ended.
