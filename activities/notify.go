@@ -29,6 +29,8 @@ type DeliveryLog interface {
 	Delivered(ctx context.Context, key string) ([]string, error)
 	// RecordDelivery records that target has received the notification. It is idempotent.
 	RecordDelivery(ctx context.Context, key, target string, at time.Time) error
+	// Acknowledged reports whether a chain works on incidents, and people have acknowledged all of them.
+	Acknowledged(ctx context.Context, chainID string) (bool, error)
 }
 
 // Notifications notifies people.
@@ -90,6 +92,12 @@ func (n *Notifications) notify(ctx context.Context, input NotifyInput, info acti
 	recorded, err := n.Deliveries.Delivered(ctx, input.Key)
 	if err != nil && !d.late {
 		return n.translate(err)
+	}
+	if input.Reminder {
+		known, err := n.Deliveries.Acknowledged(ctx, input.ChainID)
+		if known || err != nil && !d.late {
+			return n.translate(err)
+		}
 	}
 	input.Then = strings.Join(slices.DeleteFunc([]string{input.Then, n.page(input.Notification), n.link(info)},
 		func(text string) bool { return text == "" }), "\n")
@@ -158,6 +166,8 @@ func (n *Notifications) page(about escalation.Notification) string {
 	}
 	page := "/chains/" + url.PathEscape(about.ChainID)
 	switch about.Kind {
+	case escalation.NotifySnoozeEnded:
+		page = "/incidents/" + url.PathEscape(about.IncidentID)
 	case escalation.NotifyNeedsHuman, escalation.NotifyWorse:
 		page += "#gate"
 	case escalation.NotifyCycleMissed: // the notification is about a cycle, which has no page

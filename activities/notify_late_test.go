@@ -25,6 +25,10 @@ func (awayDeliveries) RecordDelivery(context.Context, string, string, time.Time)
 	return errors.New("the database is away")
 }
 
+func (awayDeliveries) Acknowledged(context.Context, string) (bool, error) {
+	return false, errors.New("the database is away")
+}
+
 // countingTarget counts the notifications that it receives.
 type countingTarget struct{ got int }
 

@@ -42,6 +42,7 @@ type fakeDeliveries struct {
 	forgets         bool // what fails to be written is not known later
 	delivered       []string
 	failRead, failW error
+	acknowledged    bool
 }
 
 var _ activities.DeliveryLog = (*fakeDeliveries)(nil)
@@ -59,6 +60,10 @@ func (f *fakeDeliveries) RecordDelivery(_ context.Context, _, target string, _ t
 		f.delivered = append(f.delivered, target)
 	}
 	return f.failW
+}
+
+func (f *fakeDeliveries) Acknowledged(_ context.Context, chainID string) (bool, error) {
+	return f.acknowledged && chainID == "chain/1", nil
 }
 
 func runNotify(t *testing.T, notifications *activities.Notifications) error {
@@ -150,6 +155,33 @@ func TestOmittedCycles(t *testing.T) {
 	require.Equal(t, "cycles that did not take place: 3 skipped because the one before still ran, 2 missed while Temporal was away", now.String())
 }
 
+// TestNobodyIsRemindedOfWhatIsAcknowledged checks that only reminders are left out.
+func TestNobodyIsRemindedOfWhatIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		acknowledged, reminder bool
+		told                   int
+	}{
+		"a reminder":                          {false, true, 1},
+		"a reminder of what is acknowledged":  {true, true, 0},
+		"the first word of what is known":     {true, false, 1},
+		"the first word of what is not known": {false, false, 1},
+	} {
+		target := &fakeTarget{id: "ntfy-1"}
+		notifications := &activities.Notifications{
+			Targets: []activities.NotifyTarget{target}, Deliveries: &fakeDeliveries{acknowledged: c.acknowledged},
+		}
+		var suite testsuite.WorkflowTestSuite
+		env := suite.NewTestActivityEnvironment()
+		env.RegisterActivity(notifications)
+		_, err := env.ExecuteActivity(notifications.Notify, activities.NotifyInput{Notification: escalation.Notification{
+			Key: "run/1", Kind: escalation.NotifyNeedsHuman, ChainID: "chain/1", Reminder: c.reminder,
+		}})
+		require.NoError(t, err, name)
+		require.Len(t, target.got, c.told, name)
+	}
+}
+
 // TestNotificationsLeadToTheirPage checks which page a notification names: at a gate that of the gate, without a way to
 // act on it.
 func TestNotificationsLeadToTheirPage(t *testing.T) {
@@ -162,6 +194,7 @@ func TestNotificationsLeadToTheirPage(t *testing.T) {
 		escalation.NotifyBlocked:     "https://ops.example.org/chains/chain%2F1",
 		escalation.NotifyBudgetSpent: "https://ops.example.org/chains/chain%2F1",
 		escalation.NotifyCycleMissed: "https://ops.example.org/schedules",
+		escalation.NotifySnoozeEnded: "https://ops.example.org/incidents/incident-7",
 	} {
 		target := &fakeTarget{id: "ntfy-1"}
 		notifications := &activities.Notifications{
@@ -171,7 +204,7 @@ func TestNotificationsLeadToTheirPage(t *testing.T) {
 		env := suite.NewTestActivityEnvironment()
 		env.RegisterActivity(notifications)
 		_, err := env.ExecuteActivity(notifications.Notify, activities.NotifyInput{Notification: escalation.Notification{
-			Key: "run/1", Kind: kind, ChainID: "chain/1", Text: "a text",
+			Key: "run/1", Kind: kind, ChainID: "chain/1", IncidentID: "incident-7", Text: "a text",
 		}})
 		require.NoError(t, err)
 		require.Equal(t, "a text", target.got[0].Text)

@@ -491,6 +491,9 @@ func TestGateRemindsAndExpires(t *testing.T) {
 	}
 	require.Equal(t, []time.Duration{time.Hour, 6 * time.Hour, 24 * time.Hour}, after)
 	require.Len(t, people.got, 5, "the opening, three reminders, and the expiry")
+	for i, told := range people.got {
+		require.Equal(t, i > 0 && i < 4, told.Reminder)
+	}
 	require.Contains(t, people.got[2].Text, "gate-1 has been open for 6h: tier 1 asks for a person")
 	require.Contains(t, people.got[4].Text, "nobody has answered gate-1 in 72h: the chain ends as aborted")
 	keys := map[string]bool{}

@@ -48,6 +48,9 @@ func NewConversation(limit int) func(workflow.Context, ConversationInput) error 
 // Delivery sends a notification that its workflow could not send, for an hour.
 func Delivery(ctx workflow.Context, input DeliveryInput) error { return parts.Delivery(ctx, input) }
 
+// SnoozeEnded returns the input of the Delivery that tells people that the snooze of an incident has ended.
+func SnoozeEnded(ended escalation.Incident) DeliveryInput { return parts.SnoozeEnded(ended) }
+
 // The types of the workflows, under which workers register them.
 const (
 	ChainWorkflow          = chain.Workflow

@@ -45,6 +45,8 @@ type Incident struct {
 	// Returns holds the times at which the incident came back after a repair, oldest first. Only the latest MaxReturns
 	// times are kept.
 	Returns []time.Time `json:"returns,omitempty"`
+	// Acknowledged says who knows of the incident; nil if nobody has said so, or if that has ended.
+	Acknowledged *Acknowledgement `json:"acknowledged,omitempty"`
 	// Chains lists chains that have worked on the incident, oldest first. Shorten limits the list.
 	Chains []IncidentChain `json:"chains,omitempty"`
 	// Cost adds up all chains that have worked on the incident. A chain with several incidents counts fully for each of

@@ -14,6 +14,7 @@ const (
 	NotifyLimited     NotificationKind = "limited"      // the limit of the account at the model's provider is used up
 	NotifyWorse       NotificationKind = "worse"        // an incident of a waiting chain has become worse
 	NotifyCycleMissed NotificationKind = "cycle_missed" // cycles of a schedule were skipped
+	NotifySnoozeEnded NotificationKind = "snooze_ended" // the snooze of an open incident has ended
 )
 
 // Severity returns the severity of notifications of the kind k.
@@ -21,7 +22,8 @@ func (k NotificationKind) Severity() Severity {
 	switch k {
 	case NotifyFailed:
 		return SeverityCritical
-	case NotifyNeedsHuman, NotifyBlocked, NotifyBudgetSpent, NotifyLimited, NotifyWorse, NotifyCycleMissed:
+	case NotifyNeedsHuman, NotifyBlocked, NotifyBudgetSpent, NotifyLimited, NotifyWorse, NotifyCycleMissed,
+		NotifySnoozeEnded:
 		return SeverityWarning
 	case NotifyResolved, NotifyApproved:
 		return SeverityInfo
@@ -50,6 +52,8 @@ func (k NotificationKind) Headline() string {
 		return "an incident became worse"
 	case NotifyCycleMissed:
 		return "scheduled cycles did not take place"
+	case NotifySnoozeEnded:
+		return "a snooze has ended"
 	}
 	return string(k)
 }
@@ -62,7 +66,12 @@ type Notification struct {
 	Severity Severity         `json:"severity"`
 	// ChainID is the workflow ID of the chain or cycle that the notification concerns.
 	ChainID string `json:"chain_id"`
-	Title   string `json:"title"`
+	// IncidentID is the incident that the notification concerns; empty if it concerns the chain.
+	IncidentID string `json:"incident_id,omitempty"`
+	// Reminder reports that people have been told before. Nobody gets it while all incidents of the chain are
+	// acknowledged.
+	Reminder bool   `json:"reminder,omitempty"`
+	Title    string `json:"title"`
 	// Text begins with what has happened. A service that takes only short messages gets a part of the other lines.
 	Text string `json:"text"`
 	// Then says what people can do, and where they read more, a line for each. No service gets less of it than has

@@ -3,12 +3,14 @@ package systemtest
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -20,6 +22,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/systemtest/notifytest"
 	"github.com/claudeops/claudeops/internal/systemtest/simtest"
+	"github.com/claudeops/claudeops/workflows"
 )
 
 // lockedBuffer is a buffer that several goroutines may write to.
@@ -81,6 +84,7 @@ func TestChainNotifies(t *testing.T) {
 	delivered, err := s.records().Delivered(t.Context(), run.GetRunID()+"/notification/1")
 	require.NoError(t, err)
 	require.Len(t, delivered, 2)
+	requireToldOfItsSnooze(t, s)
 	require.NoError(t, s.stop())
 	require.Contains(t, logged.String(), "502 Bad Gateway", "attempts that fail are logged")
 	for place, text := range map[string]string{
@@ -89,6 +93,24 @@ func TestChainNotifies(t *testing.T) {
 		require.NotContains(t, text, notifytest.Secret, place)
 	}
 	recordHistory(t, s, run, "notified")
+}
+
+// requireToldOfItsSnooze lets the snooze of the first incident end, and waits until people are told.
+func requireToldOfItsSnooze(t *testing.T, s *site) {
+	t.Helper()
+	until := time.Now().UTC().Truncate(time.Millisecond)
+	_, err := s.records().Acknowledge(t.Context(), "incident-1", &escalation.Acknowledgement{Actor: "ada", At: until, Until: until})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		incident, err := s.records().Incident(t.Context(), "incident-1")
+		require.NoError(t, err)
+		return incident.Acknowledged == nil
+	}, testTimeout, 100*time.Millisecond)
+	delivery := fmt.Sprintf("incident-1/snooze/%d", until.UnixMilli())
+	described, err := s.client.DescribeWorkflowExecution(t.Context(), delivery, "")
+	require.NoError(t, err)
+	require.Equal(t, workflows.DeliveryWorkflow, described.GetWorkflowExecutionInfo().GetType().GetName())
+	require.NoError(t, s.client.TerminateWorkflow(t.Context(), delivery, "", "seen"))
 }
 
 // TestADeadAddressKeepsNoChainOpen resolves a fault while one of two notification targets has no server. The chain

@@ -21,6 +21,24 @@ type DeliveryInput struct {
 	FirstRunID string `json:"first_run_id,omitempty"`
 }
 
+// SnoozeEnded returns the input of the Delivery that tells people that the snooze of an incident has ended. It belongs
+// to the chain that met the incident last.
+func SnoozeEnded(ended escalation.Incident) DeliveryInput {
+	chain := ended.Chains[len(ended.Chains)-1]
+	kind := escalation.NotifySnoozeEnded
+	return DeliveryInput{
+		FirstRunID: chain.FirstRunID,
+		Notification: escalation.Notification{
+			Key:  fmt.Sprintf("%s/snooze/%d", ended.ID, ended.Acknowledged.Until.UnixMilli()),
+			Kind: kind, Severity: kind.Severity(), ChainID: chain.ChainID, IncidentID: ended.ID,
+			Title: TitleOf(kind, ended.Services),
+			Text: Plain(fmt.Sprintf("%s is still open: %s", ended.ID, ended.Summary)) + "\n" +
+				Plain("Snoozed by "+ended.Acknowledged.Actor),
+			Then: "Look at it with: claudeops incidents show " + ended.ID,
+		},
+	}
+}
+
 // lastAttempt is the time in which the last attempt of the workflow that passes on a notification ends and records whom
 // it has reached.
 const lastAttempt = 30 * time.Second

@@ -258,7 +258,7 @@ func (g *Gates) remindOrExpire(ctx workflow.Context, gate *escalation.Gate) {
 		Kind: escalation.EventGateReminder, SessionID: gate.SessionID, Severity: escalation.SeverityWarning,
 		Message: text,
 	})
-	g.people.Notify(ctx, escalation.NotifyNeedsHuman, text)
+	g.people.Remind(ctx, escalation.NotifyNeedsHuman, text)
 }
 
 // check returns the reason why reply is invalid, as one sentence. If reply can close the open gate, check returns nil.

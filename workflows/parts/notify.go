@@ -41,20 +41,28 @@ func (p pendingNotification) failed(ctx workflow.Context) bool {
 	return p.sent.IsReady() && p.sent.Get(ctx, nil) != nil
 }
 
-// Notify starts a notification if the policy enables notifications and this is no dry run. The method Await waits until the notification is
-// sent.
+// Notify starts a notification if the policy enables notifications and this is no dry run. The method Await waits until
+// the notification is sent.
 func (n *Notifier) Notify(ctx workflow.Context, kind escalation.NotificationKind, message string) {
+	n.notifyAs(ctx, n.nextKey(ctx), kind, message, false)
+}
+
+// Remind is like Notify, but nobody is told while all incidents of the chain are acknowledged.
+func (n *Notifier) Remind(ctx workflow.Context, kind escalation.NotificationKind, message string) {
+	n.notifyAs(ctx, n.nextKey(ctx), kind, message, true)
+}
+
+// nextKey returns the key of the next notification. It contains the run ID: after a reset, a new run repeats a part of
+// the workflow, and its notifications need new keys.
+func (n *Notifier) nextKey(ctx workflow.Context) string {
 	n.sent++
-	// The key contains the run ID. After a reset, a new run repeats a part of the workflow, and its notifications need
-	// new keys.
-	n.notifyAs(ctx, fmt.Sprintf("%s/notification/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, n.sent), kind,
-		message)
+	return fmt.Sprintf("%s/notification/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, n.sent)
 }
 
 // NotifyOnceADay is like notify, but the namespace sends at most one notification of this kind per day (UTC), over
 // all its chains.
 func (n *Notifier) NotifyOnceADay(ctx workflow.Context, kind escalation.NotificationKind, message string) {
-	n.notifyAs(ctx, fmt.Sprintf("%s/%s", kind, calendar.Of(workflow.Now(ctx).UTC())), kind, message)
+	n.notifyAs(ctx, fmt.Sprintf("%s/%s", kind, calendar.Of(workflow.Now(ctx).UTC())), kind, message, false)
 }
 
 // NotifyOfLimit tells once a day, over all chains of the namespace, that the limit of the account for a model is used
@@ -65,11 +73,13 @@ func (n *Notifier) NotifyOfLimit(ctx workflow.Context, decision escalation.Decis
 		// some hours.
 		day, until := calendar.Of(workflow.Now(ctx).UTC()), calendar.Of(decision.Until.UTC())
 		key := fmt.Sprintf("%s/%s/%s/%s", escalation.NotifyLimited, decision.LimitedModel, day, until)
-		n.notifyAs(ctx, key, escalation.NotifyLimited, decision.Reason)
+		n.notifyAs(ctx, key, escalation.NotifyLimited, decision.Reason, false)
 	}
 }
 
-func (n *Notifier) notifyAs(ctx workflow.Context, key string, kind escalation.NotificationKind, message string) {
+func (n *Notifier) notifyAs(
+	ctx workflow.Context, key string, kind escalation.NotificationKind, message string, reminder bool,
+) {
 	if !n.policy.Notify || n.policy.DryRun {
 		return
 	}
@@ -78,6 +88,7 @@ func (n *Notifier) notifyAs(ctx workflow.Context, key string, kind escalation.No
 		Key:      key,
 		Kind:     kind,
 		Severity: kind.Severity(),
+		Reminder: reminder,
 		ChainID:  chain.ID,
 		Title:    TitleOf(kind, chain.Services),
 		Text:     describeForPeople(chain, message),

@@ -20,7 +20,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// Incidents lists, shows and closes incidents. The records answer. Only Close uses Temporal, to inform chains.
+// Incidents lists, shows, acknowledges and closes incidents. The records answer. Only Close uses Temporal, to inform
+// chains.
 type Incidents struct{ *backend }
 
 // Incident is an incident with its secrets masked.
@@ -283,6 +284,66 @@ func checkClosing(closing IncidentClosing) error {
 	return Invalid(escalation.CheckActor(closing.Actor))
 }
 
+// IncidentAcknowledging names the person who knows of an incident.
+type IncidentAcknowledging struct {
+	Actor string
+	// Verified reports that the person has logged in under this name.
+	Verified bool
+	// Note may be empty.
+	Note string
+	// Snooze is the time after which people are told of the incident again; 0 for no such time.
+	Snooze time.Duration
+	// Withdrawn withdraws what is recorded, whoever acknowledged it.
+	Withdrawn bool
+}
+
+func (a IncidentAcknowledging) check() error {
+	switch length := utf8.RuneCountInString(a.Note); {
+	case length > escalation.MaxClosingReason:
+		return invalidField("note", "has %d characters, and at most %d are allowed", length,
+			escalation.MaxClosingReason)
+	case a.Snooze != 0 && (a.Snooze < escalation.MinSnooze || a.Snooze > escalation.MaxSnooze):
+		return invalidField("for", "must be between %s and %s", escalation.ShortDuration(escalation.MinSnooze),
+			escalation.ShortDuration(escalation.MaxSnooze))
+	}
+	return Invalid(escalation.CheckActor(a.Actor))
+}
+
+// Acknowledge records that a person knows of an open incident, named by its ID or its number, in place of what was
+// recorded before. If the incident is resolved, the error is of KindConflict.
+func (i Incidents) Acknowledge(ctx context.Context, given string, act IncidentAcknowledging) (Incident, error) {
+	id, err := incidentID(given)
+	if err == nil {
+		err = act.check()
+	}
+	if err != nil {
+		return Incident{}, err
+	}
+	records, _, err := i.openRecords(ctx)
+	if err != nil {
+		return Incident{}, err
+	}
+	var known *escalation.Acknowledgement
+	if !act.Withdrawn {
+		now, err := records.Now(ctx, i.Clock())
+		if err != nil {
+			return Incident{}, err
+		}
+		known = &escalation.Acknowledgement{
+			Actor: i.maskInput(act.Actor), Verified: act.Verified, At: now.UTC().Truncate(time.Millisecond),
+			Note: i.maskInput(act.Note),
+		}
+		if act.Snooze > 0 {
+			known.Until = known.At.Add(act.Snooze)
+		}
+	}
+	incident, err := records.Acknowledge(ctx, id, known)
+	if errors.Is(err, store.ErrConflict) {
+		err = withKind(KindConflict, fmt.Errorf("%s is resolved already", id))
+	}
+	return i.view(incident, i.Clock()), unknownIncident(id, err)
+}
+
 // tell informs chains that the incident is closed: those that wait because of the incident, and those that repair it.
 func (i Incidents) tell(
 	ctx context.Context, incident escalation.Incident, closing IncidentClosing,
@@ -348,6 +409,11 @@ func (b *backend) masked(incident escalation.Incident) escalation.Incident {
 	}
 	incident.Services, incident.Chains = services, chains
 	incident.Kind, incident.Summary = b.mask.Text(incident.Kind), b.mask.Text(incident.Summary)
+	if known := incident.Acknowledged; known != nil {
+		masked := *known
+		masked.Actor, masked.Note = b.mask.Text(known.Actor), b.mask.Text(known.Note)
+		incident.Acknowledged = &masked
+	}
 	incident.ResolvedBy, incident.ResolvedReason = b.mask.Text(incident.ResolvedBy),
 		b.mask.Text(incident.ResolvedReason)
 	return incident

@@ -2,6 +2,7 @@ package operations
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +57,40 @@ func TestPagesOfIncidents(t *testing.T) {
 		_, err := incidents.Page(t.Context(), IncidentFilter{}, wrong)
 		require.Equal(t, KindInvalid, KindOf(err), wrong)
 	}
+}
+
+// TestAcknowledge checks who may be named, how long a snooze may be, and that secrets are masked.
+func TestAcknowledge(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	s.close(s.open("s", chaintest.Noon, nil), ended(0.1, escalation.VerdictEscalate, "web"))
+	incidents := s.operations.Incidents
+	snoozed, err := incidents.Acknowledge(t.Context(), "1", IncidentAcknowledging{
+		Actor: "ada", Verified: true, Note: "a disk is ordered", Snooze: time.Hour,
+	})
+	require.NoError(t, err)
+	require.Equal(t, &escalation.Acknowledgement{
+		Actor: "ada", Verified: true, At: chaintest.Noon, Until: chaintest.Noon.Add(time.Hour), Note: "a disk is ordered",
+	}, snoozed.Acknowledged)
+	seen, err := incidents.Get(t.Context(), "1")
+	require.NoError(t, err)
+	require.Equal(t, snoozed, seen)
+	withdrawn, err := incidents.Acknowledge(t.Context(), "incident-1", IncidentAcknowledging{Actor: "ben", Withdrawn: true})
+	require.NoError(t, err)
+	require.Nil(t, withdrawn.Acknowledged)
+	for _, wrong := range []IncidentAcknowledging{
+		{}, {Actor: "ada", Snooze: time.Second}, {Actor: "ada", Snooze: -time.Hour}, {Actor: "ada", Snooze: 1000 * time.Hour},
+		{Actor: "ada", Note: strings.Repeat("x", 501)},
+	} {
+		_, err := incidents.Acknowledge(t.Context(), "1", wrong)
+		require.Equal(t, KindInvalid, KindOf(err))
+	}
+	_, err = incidents.Acknowledge(t.Context(), "9", IncidentAcknowledging{Actor: "ada"})
+	require.Equal(t, KindNotFound, KindOf(err))
+	_, err = incidents.Close(t.Context(), "1", IncidentClosing{Actor: "ada"})
+	require.NoError(t, err)
+	_, err = incidents.Acknowledge(t.Context(), "1", IncidentAcknowledging{Actor: "ada"})
+	require.Equal(t, KindConflict, KindOf(err))
 }
 
 func ids(incidents []Incident) (all []string) {

@@ -59,6 +59,10 @@ type Incidents interface {
 	// AbandonIncidents records that a chain no longer takes care of any incident. If the chain has recorded progress
 	// after ChainsAtWork read its row, AbandonIncidents changes nothing and returns false.
 	AbandonIncidents(ctx context.Context, chain store.ChainAtWork, reason string) (bool, error)
+	// EndedSnoozes returns the open incidents whose snooze has ended.
+	EndedSnoozes(ctx context.Context, now time.Time) ([]escalation.Incident, error)
+	// EndSnooze records that people are told of the end of a snooze.
+	EndSnooze(ctx context.Context, ended escalation.Incident) error
 }
 
 var _ Records = (*store.Store)(nil)
@@ -83,7 +87,9 @@ type Sweeper struct {
 	Holder string
 	// Interval is the time between two sweeps of Run; 0 means one minute.
 	Interval time.Duration
-	Logger   *slog.Logger
+	// TellSnoozeEnded has people told that the snooze of an incident has ended. Repeated calls tell them once.
+	TellSnoozeEnded func(ctx context.Context, ended escalation.Incident) error
+	Logger          *slog.Logger
 }
 
 // Run sweeps at every interval until ctx ends, unless another worker has just done so. Each sweep asks
@@ -162,6 +168,9 @@ func (s Sweeper) sweep(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := s.endSnoozes(ctx); err != nil {
+		return err
+	}
 	if len(chains.problems) > 0 { // only log the problems, because the next sweep looks up these chains again
 		s.Logger.Warn("cannot tell whether some chains have ended", "error", errors.Join(chains.problems...))
 	}
@@ -216,6 +225,23 @@ func (s Sweeper) abandonIncidents(ctx context.Context, chains *chainStates, chai
 			end.reason)
 	}
 	return err
+}
+
+// endSnoozes has people told of the snoozes that have ended.
+func (s Sweeper) endSnoozes(ctx context.Context) error {
+	ended, err := s.Records.EndedSnoozes(ctx, time.Now())
+	if err != nil {
+		return err
+	}
+	for _, incident := range ended {
+		if err := s.TellSnoozeEnded(ctx, incident); err != nil {
+			return fmt.Errorf("tell that the snooze of %s has ended: %w", incident.ID, err)
+		}
+		if err := s.Records.EndSnooze(ctx, incident); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ending describes how a chain ended.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,6 +33,9 @@ type openRecords struct {
 
 	working   []store.ChainAtWork
 	abandoned []string
+
+	// snoozed holds the incidents whose snooze has ended.
+	snoozed []escalation.Incident
 }
 
 var _ Records = (*openRecords)(nil)
@@ -63,6 +67,15 @@ func (r *openRecords) ChainsAtWork(context.Context) ([]store.ChainAtWork, error)
 func (r *openRecords) AbandonIncidents(_ context.Context, chain store.ChainAtWork, _ string) (bool, error) {
 	r.abandoned = append(r.abandoned, chain.ChainID)
 	return true, nil
+}
+
+func (r *openRecords) EndedSnoozes(context.Context, time.Time) ([]escalation.Incident, error) {
+	return slices.Clone(r.snoozed), nil
+}
+
+func (r *openRecords) EndSnooze(_ context.Context, ended escalation.Incident) error {
+	r.snoozed = slices.DeleteFunc(r.snoozed, func(one escalation.Incident) bool { return one.ID == ended.ID })
+	return nil
 }
 
 // fakeChains describes chains by their IDs. The lookup of the chain "away" fails.
@@ -202,6 +215,30 @@ func TestSweepEndsTheWorkOnIncidents(t *testing.T) {
 		"terminated": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED),
 	}}.Sweep(t.Context())
 	require.Equal(t, []string{"terminated", "unknown"}, records.abandoned)
+}
+
+// TestSweepTellsOfEndedSnoozes checks that people are told of the end of a snooze, and that a snooze of which nobody
+// could be told stays for the next sweep.
+func TestSweepTellsOfEndedSnoozes(t *testing.T) {
+	t.Parallel()
+	records := &openRecords{snoozed: []escalation.Incident{{ID: "incident-1"}, {ID: "incident-2"}, {ID: "incident-3"}}}
+	var told []string
+	sweeper := Sweeper{
+		Records: records, Logger: slog.New(slog.DiscardHandler), Temporal: fakeChains{},
+		TellSnoozeEnded: func(_ context.Context, ended escalation.Incident) error {
+			told = append(told, ended.ID)
+			if len(told) == 2 {
+				return errors.New("Temporal is away")
+			}
+			return nil
+		},
+	}
+	sweeper.Sweep(t.Context())
+	require.Equal(t, []string{"incident-1", "incident-2"}, told)
+	sweeper.Sweep(t.Context())
+	require.Equal(t, []string{"incident-1", "incident-2", "incident-2", "incident-3"}, told)
+	sweeper.Sweep(t.Context())
+	require.Len(t, told, 4)
 }
 
 // TestSweepersTakeTurns checks that of several workers one sweeps.

@@ -3,10 +3,13 @@ package supervisor
 import (
 	"context"
 
+	"go.temporal.io/sdk/client"
+
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plant/config"
 	"github.com/claudeops/claudeops/internal/plant/notify"
+	"github.com/claudeops/claudeops/workflows"
 )
 
 // notifyTarget adapts a target of package notify to activities.NotifyTarget.
@@ -47,4 +50,17 @@ func levelOf(notification escalation.Notification) notify.Level {
 		return notify.LevelFailure
 	}
 	return notify.LevelInfo
+}
+
+// tellSnoozeEnded starts the workflow that tells people of the end of a snooze. Repeated calls start the same one, so
+// nobody is told twice.
+func (s *Supervisor) tellSnoozeEnded(ctx context.Context, c client.Client, ended escalation.Incident) error {
+	if len(s.notifications.Targets) == 0 || len(ended.Chains) == 0 {
+		return nil
+	}
+	input := workflows.SnoozeEnded(ended)
+	_, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: input.Key, TaskQueue: s.config.Worker.TaskQueue, StaticSummary: "notify: " + input.Kind.Headline(),
+	}, workflows.DeliveryWorkflow, input)
+	return err
 }

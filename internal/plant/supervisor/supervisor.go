@@ -351,6 +351,9 @@ func (s *Supervisor) enter(
 	return reconcile.Sweeper{
 		Records: s.records, Temporal: c, Converter: s.converter(), Namespace: own,
 		Holder: s.identity, Interval: s.sweepInterval, Logger: s.logger,
+		TellSnoozeEnded: func(ctx context.Context, ended escalation.Incident) error {
+			return s.tellSnoozeEnded(ctx, c, ended)
+		},
 	}, nil
 }
 

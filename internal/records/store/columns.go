@@ -166,6 +166,7 @@ func incidentFields(i *incidentRow) []field {
 		{"resolution", &i.Resolution},
 		{"returned", &i.Returned},
 		{"returns", jsonText[[]time.Time]{&i.Returns}},
+		{"acknowledged", jsonText[*escalation.Acknowledgement]{&i.Acknowledged}},
 	}
 }
 

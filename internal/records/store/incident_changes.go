@@ -186,10 +186,10 @@ func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting
 	// Only the finding of another chain sets WorseAt. The incident's own chain knows its own findings, and shows them
 	// to a person who accepts the state.
 	if sighting.Worsens(row.workedSince()) && !slices.Contains(c.own, row.ID) {
-		row.WorseAt = later(row.WorseAt, c.at)
+		row.WorseAt, row.Acknowledged = later(row.WorseAt, c.at), nil
 	}
 	if escalation.MoreSevere(fault.Severity, row.Severity) {
-		row.Severity = fault.Severity
+		row.Severity, row.Acknowledged = fault.Severity, nil
 	}
 	if sighting.Issue >= 0 || row.Summary == "" || sighting.News == "" {
 		row.Summary = escalation.ClipIncidentText(fault.Summary)
@@ -275,7 +275,7 @@ func (i *incidentRow) comeBack(at time.Time) {
 		i.Returns = i.Returns[max(0, len(i.Returns)-escalation.MaxReturns):]
 	}
 	i.Returned++
-	i.ReturnedAt, i.WorseAt = at, time.Time{}
+	i.ReturnedAt, i.WorseAt, i.Acknowledged = at, time.Time{}, nil
 	i.resolve("", "", "", time.Time{})
 }
 

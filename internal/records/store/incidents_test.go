@@ -445,6 +445,69 @@ func testCloseIncident(t *testing.T, database backend) {
 	require.Empty(t, returned.ResolvedBy+returned.ResolvedReason)
 }
 
+// testAcknowledgedIncidents checks how long an acknowledgement lasts, and which snoozes have ended.
+func testAcknowledgedIncidents(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	c.ran("a", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	c.progress("a", escalation.ChainProgress{Status: escalation.ChainWaiting, At: c.at})
+	known := func() bool {
+		all, err := c.s.Acknowledged(bounded(t), "a")
+		require.NoError(t, err)
+		return all
+	}
+	ended := func(at time.Time) []escalation.Incident {
+		found, err := c.s.EndedSnoozes(bounded(t), at)
+		require.NoError(t, err)
+		return found
+	}
+	acknowledge := func(by *escalation.Acknowledgement) {
+		acknowledged, err := c.s.Acknowledge(bounded(t), "incident-1", by)
+		require.NoError(t, err)
+		require.Equal(t, c.incident("incident-1"), acknowledged)
+		require.Equal(t, by, acknowledged.Acknowledged)
+	}
+	require.False(t, known())
+	until := c.at.Add(8 * time.Hour)
+	snooze := escalation.Acknowledgement{Actor: "ada", Verified: true, At: c.at, Until: until, Note: "a disk is ordered"}
+	acknowledge(&snooze)
+	require.True(t, known())
+	require.Empty(t, ended(until.Add(-time.Second)))
+	over := ended(until)
+	require.Len(t, over, 1)
+	require.Len(t, over[0].Chains, 1)
+	later := snooze
+	later.Until = until.Add(time.Hour)
+	acknowledge(&later)
+	require.NoError(t, c.s.EndSnooze(bounded(t), over[0]))
+	require.Equal(t, &later, c.incident("incident-1").Acknowledged, "it was snoozed again meanwhile")
+	require.NoError(t, c.s.EndSnooze(bounded(t), ended(later.Until)[0]))
+	require.False(t, known())
+	require.Empty(t, ended(later.Until))
+
+	acknowledge(&escalation.Acknowledgement{Actor: "ben", At: c.at})
+	require.Empty(t, ended(until.Add(1000*time.Hour)), "without an end")
+	c.ran("b", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	require.True(t, known(), "it is as before")
+	worse := finds(escalation.VerdictEscalate, "down", "web")
+	worse.Known = []escalation.KnownIncident{{ID: "incident-1", Status: escalation.IncidentWorse}}
+	c.ran("c", 1, worse)
+	require.False(t, known(), "it is worse")
+	acknowledge(&snooze)
+	acknowledge(nil)
+	acknowledge(&snooze)
+
+	_, err := c.s.CloseIncident(bounded(t), "incident-1", store.IncidentClosing{Actor: "ada", At: c.at})
+	require.NoError(t, err)
+	require.Empty(t, ended(until))
+	resolved, err := c.s.Acknowledge(bounded(t), "incident-1", nil)
+	require.ErrorIs(t, err, store.ErrConflict)
+	require.Equal(t, &snooze, resolved.Acknowledged)
+	_, err = c.s.Acknowledge(bounded(t), "incident-9", nil)
+	require.ErrorIs(t, err, store.ErrNotFound)
+	c.ran("d", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	require.Nil(t, c.incident("incident-1").Acknowledged, "it has come back")
+}
+
 // testAbandonedIncidents checks that an ended chain no longer takes care of its incidents. If the chain has recorded
 // progress after its row was read, it must keep its incidents.
 func testAbandonedIncidents(t *testing.T, database backend) {

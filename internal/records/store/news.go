@@ -54,7 +54,7 @@ var (
 	newCallsQuery    = newestQuery(callFields(new(escalation.CallDecision)), "calls")
 	newSessionsQuery = selectSessions + " WHERE id > $1 ORDER BY id LIMIT $2"
 	marksQuery       = `
-SELECT id, severity, last_seen_at, returned,
+SELECT id, severity, last_seen_at, returned, COALESCE(acknowledged, ''),
     (SELECT COUNT(*) FROM incident_chains WHERE incident_id = incidents.id),
     (SELECT COALESCE(MAX(at), 0) FROM incident_chains WHERE incident_id = incidents.id)
 FROM incidents WHERE resolved_at IS NULL ORDER BY id`
@@ -136,13 +136,14 @@ func incidentMarks(ctx context.Context, tx *sql.Tx) ([]IncidentMark, error) {
 	for rows.Next() {
 		var row, returned, chains, workedAt int64
 		var severity escalation.Severity
+		var acknowledged string
 		var seen time.Time
-		if err := rows.Scan(&row, &severity, millis{&seen}, &returned, &chains, &workedAt); err != nil {
+		if err := rows.Scan(&row, &severity, millis{&seen}, &returned, &acknowledged, &chains, &workedAt); err != nil {
 			return nil, fmt.Errorf("read a row: %w", err)
 		}
 		marks = append(marks, IncidentMark{
 			ID:   fmt.Sprintf("%s%d", incidentPrefix, row),
-			Mark: fmt.Sprint(severity, seen.UnixMilli(), returned, chains, workedAt),
+			Mark: fmt.Sprint(severity, seen.UnixMilli(), returned, chains, workedAt, acknowledged),
 		})
 	}
 	return marks, rows.Err()

@@ -98,6 +98,7 @@ func testBackend(t *testing.T, database backend) {
 		"incidents of a look with a request":        testHealthyRequest,
 		"incidents during a handoff":                testHandoffClaims,
 		"incidents that become worse again":         testWorseAgain,
+		"incidents that people have acknowledged":   testAcknowledgedIncidents,
 		"incidents of overlapping looks":            testOverlappingLooks,
 		"a person closes an incident":               testCloseIncident,
 		"incidents of a chain that has gone":        testAbandonedIncidents,

@@ -73,6 +73,7 @@ type Incidents interface {
 	List(ctx context.Context, filter operations.IncidentFilter) ([]operations.Incident, error)
 	Get(ctx context.Context, given string) (operations.Incident, error)
 	Close(ctx context.Context, given string, closing operations.IncidentClosing) (operations.ClosedIncident, error)
+	Acknowledge(ctx context.Context, given string, act operations.IncidentAcknowledging) (operations.Incident, error)
 }
 
 // Schedules is described at operations.Schedules.

@@ -14,14 +14,15 @@ import (
 
 func (a *app) incidentsCommand() *cobra.Command {
 	cmd := a.listIncidentsCommand("incidents")
-	cmd.Short = "List, show or close incidents"
+	cmd.Short = "List, show, acknowledge or close incidents"
 	cmd.Long = "An incident is one fault, over all the chains that meet it. Without a subcommand, incidents lists " +
 		"the open ones.\nThe kind " + escalation.KindLookFailed +
 		" means that looks with Tier 1 have no result, so nobody knows how the services are.\nThe records answer: " +
 		"run it on the host that has them. Only close uses Temporal, to inform chains.\n\n" + incidentsHelp
 	cmd.Example = "  claudeops incidents\n  claudeops incidents --all --service jellyfin\n  claudeops incidents show " +
 		"7\n  claudeops incidents close 7 --actor ada --reason \"the disk is replaced\""
-	cmd.AddCommand(a.listIncidentsCommand("list"), a.showIncidentCommand(), a.closeIncidentCommand())
+	cmd.AddCommand(a.listIncidentsCommand("list"), a.showIncidentCommand(), a.acknowledgeIncidentCommand(),
+		a.snoozeIncidentCommand(), a.closeIncidentCommand())
 	return cmd
 }
 

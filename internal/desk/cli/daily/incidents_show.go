@@ -27,7 +27,7 @@ func (a *app) showIncidentCommand() *cobra.Command {
 			"In JSON: id, services, kind, summary, severity, state, opened_at, last_seen_at, returned_at, worse_at,\n" +
 			"resolved_at, resolved_by (a chain or a person), resolved_reason, resolution (repaired, healed or " +
 			"closed),\nreturned (how often it came back), returns (the times at which it came back after a repair), " +
-			"cost_usd, handler\n(the chain that takes care of it) and chains, each with chain_id, status (looking, " +
+			"cost_usd, acknowledged\n(actor, at, until, note), handler (the chain that takes care of it) and chains, each with chain_id, status (looking, " +
 			"repairing,\nwaiting or ended), rule and reason, until (the end of the wait), outcome, at (of the " +
 			"status), max_tier (the\nhighest tier that it was allowed), tier, did, since and cost_usd. Empty fields " +
 			"are left out.",
@@ -60,6 +60,9 @@ func writeIncident(w io.Writer, clock console.Clock, width int, incident *operat
 	}
 	if incident.Returned > 0 {
 		write("Returned", returnsOf(clock, incident))
+	}
+	if incident.Acknowledged != nil {
+		write("Known", knownBy(clock, incident.Acknowledged))
 	}
 	if incident.Handler != "" {
 		write("Chain", handlerOf(incident))

@@ -155,6 +155,31 @@ func TestCloseIncident(t *testing.T) {
 	require.Equal(t, "No open incidents.\n", atNoon(t, environ, "incidents").Stdout)
 }
 
+// TestAcknowledgedIncident acknowledges and snoozes an incident, and withdraws that.
+func TestAcknowledgedIncident(t *testing.T) {
+	t.Parallel()
+	environ := incidentEnvironment(t)
+	does := func(args ...string) string {
+		got := atNoon(t, environ, append([]string{"incidents"}, args...)...)
+		require.Equal(t, program.ExitOK, got.Code, got.Stderr)
+		return got.Stdout
+	}
+	require.Equal(t, "incident-1 is acknowledged by ada: a disk is ordered.\n", does("acknowledge", "1", "--actor", "ada", "--note", "a disk is ordered"))
+	require.Contains(t, does("show", "1"), "\nKnown     acknowledged by ada: a disk is ordered\n")
+	require.Contains(t, does(), "waiting, acknowledged")
+	require.Equal(t, "incident-1 is snoozed by ben until 2026-03-01 20:00 UTC.\n", does("snooze", "incident-1", "--actor", "ben"))
+	require.Contains(t, does(), "waiting, snoozed")
+	narrow := onScreen(t, environ, 80, 30, "incidents")
+	require.Equal(t, program.ExitOK, narrow.Ends())
+	narrow.Sees("snoozed by ben until 2026-03-01 20:00 UTC")
+	var view operations.Incident
+	require.NoError(t, json.Unmarshal([]byte(does("snooze", "1", "--for", "1h", "-o", "json")), &view))
+	require.Equal(t, chaintest.Noon.Add(time.Hour), view.Acknowledged.Until)
+	require.NotEmpty(t, view.Acknowledged.Actor, "the user")
+	require.Equal(t, "incident-1 is no longer acknowledged.\n", does("acknowledge", "1", "--withdraw"))
+	require.NotContains(t, does("show", "1"), "Known")
+}
+
 // TestIncidentOfAnAcceptedState checks which chain takes care of an incident whose state a person has accepted at a
 // gate.
 func TestIncidentOfAnAcceptedState(t *testing.T) {
@@ -185,6 +210,7 @@ func TestIncidentsMisuse(t *testing.T) {
 		"negative":        {"show -- -7", `"-7" is no incident`},
 		"leading zero":    {"show 07", `"07" is no incident`},
 		"odd actor":       {"close 1 --actor \u202eada", "actor has characters that cannot be printed"},
+		"short snooze":    {"snooze 1 --for 1s", "--for must be between 1m and 720h"},
 		"long reason":     {"close 1 --actor ada --reason " + strings.Repeat("x", 501), "--reason has 501 characters, and at most 500 are allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
 	"github.com/claudeops/claudeops/internal/desk/operations"
+	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
@@ -42,13 +43,25 @@ func writeIncidentTable(w io.Writer, clock console.Clock, width int, incidents [
 	for i := range incidents {
 		one := &incidents[i]
 		lines = append(lines, []string{
-			one.ID, string(one.State), string(one.Severity), servicesOf(one, 60),
+			one.ID, incidentState(one), string(one.Severity), servicesOf(one, 60),
 			cmp.Or(console.Printable(one.Kind, 30), "-"), ago(clock, one.OpenedAt), ago(clock, one.LastSeenAt),
 			fmt.Sprint(one.Returned), one.CostText(), cmp.Or(console.Printable(one.Handler, 60), "-"),
 			console.Printable(one.Summary, maxSummary),
 		})
 	}
 	console.CutTable(w, lines, width)
+}
+
+// incidentState returns the state of an incident, and whether somebody knows of it.
+func incidentState(incident *operations.Incident) string {
+	switch {
+	case incident.Acknowledged == nil || incident.State == escalation.IncidentResolved:
+		return string(incident.State)
+	case incident.Acknowledged.Until.IsZero():
+		return string(incident.State) + ", acknowledged"
+	default:
+		return string(incident.State) + ", snoozed"
+	}
 }
 
 func writeIncidentBlocks(w io.Writer, clock console.Clock, width int, incidents []operations.Incident) {
@@ -65,6 +78,9 @@ func writeIncidentBlocks(w io.Writer, clock console.Clock, width int, incidents 
 			fault += ": " + console.Printable(one.Kind, 100)
 		}
 		texts := []string{fault, figures, console.Printable(one.Summary, maxSummary)}
+		if one.Acknowledged != nil {
+			texts = append(texts, knownBy(clock, one.Acknowledged))
+		}
 		if one.Handler != "" {
 			texts = append(texts, "chain "+console.PrintableID(one.Handler))
 		}

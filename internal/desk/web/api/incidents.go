@@ -5,6 +5,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/desk/operations"
 	"github.com/claudeops/claudeops/internal/desk/web/access"
+	"github.com/claudeops/claudeops/internal/escalation"
 )
 
 const incidentsTag = "incidents"
@@ -21,6 +22,10 @@ var (
 	closeIncident = route[closeRequest, operations.ClosedIncident]{
 		role: access.Operate, pattern: "POST /incidents/{incident}/close", id: "closeIncident", tag: incidentsTag,
 		summary: "Close an incident because its fault is gone",
+	}
+	acknowledgeIncident = route[acknowledgeRequest, operations.Incident]{
+		role: access.Operate, pattern: "POST /incidents/{incident}/acknowledge", id: "acknowledgeIncident",
+		tag: incidentsTag, summary: "Acknowledge or snooze an incident: nobody is reminded of it",
 	}
 )
 
@@ -39,6 +44,13 @@ func (a *API) registerIncidents(r routes) {
 			closing.Reason = in.Body.Reason
 		}
 		return incidents.Close(ctx, string(in.Incident), closing)
+	})
+	add(r, acknowledgeIncident, func(ctx context.Context, in *acknowledgeRequest) (operations.Incident, error) {
+		act := operations.IncidentAcknowledging{Actor: personOf(ctx), Verified: true}
+		if in.Body != nil {
+			act.Note, act.Snooze, act.Withdrawn = in.Body.Note, in.Body.For.Std(), in.Body.Withdrawn
+		}
+		return incidents.Acknowledge(ctx, string(in.Incident), act)
 	})
 }
 
@@ -65,6 +77,20 @@ type closeRequest struct {
 
 type closeRequestBody struct {
 	Reason string `json:"reason,omitempty" doc:"Why, for the record."`
+}
+
+// acknowledgeRequest acknowledges or snoozes an incident. The person is the one who has logged in.
+type acknowledgeRequest struct {
+	IncidentPath
+
+	Body *acknowledgeRequestBody
+}
+
+type acknowledgeRequestBody struct {
+	Note string              `json:"note,omitempty" doc:"For others to read."`
+	For  escalation.Duration `json:"for,omitempty" doc:"How long, such as 8h; then people are told of the incident."`
+	// Withdrawn is a field of its own, so that a repeated request has the same effect.
+	Withdrawn bool `json:"withdrawn,omitempty" doc:"Withdraw what was recorded before."`
 }
 
 // Incidents does through the API what operations.Incidents does.
@@ -104,4 +130,14 @@ func (i Incidents) Close(
 		}
 	}
 	return closed, err
+}
+
+// Acknowledge acknowledges or snoozes an open incident. The actor is the person to whom the token belongs.
+func (i Incidents) Acknowledge(
+	ctx context.Context, given string, act operations.IncidentAcknowledging,
+) (operations.Incident, error) {
+	return acknowledgeIncident.call(ctx, i.client, acknowledgeRequest{
+		IncidentPath{text(given)},
+		&acknowledgeRequestBody{act.Note, escalation.Duration(act.Snooze), act.Withdrawn},
+	})
 }

@@ -35,16 +35,17 @@ func TestRolesOfRoutes(t *testing.T) {
 	t.Parallel()
 	router := newRouter(operations.New(operations.Options{}), stream.NewHub(nil, nil))
 	roles := map[string]access.Role{
-		"POST /api/v1/chains":                          access.Operate,
-		"POST /api/v1/plans":                           access.Operate,
-		"POST /api/v1/chains/{chain_id}/escalate":      access.Operate,
-		"POST /api/v1/chains/{chain_id}/cancel":        access.Operate,
-		"POST /api/v1/chains/{chain_id}/gate":          access.Answer,
-		"POST /api/v1/incidents/{incident}/close":      access.Operate,
-		"POST /api/v1/schedules/{schedule_id}/pause":   access.Operate,
-		"POST /api/v1/schedules/{schedule_id}/resume":  access.Operate,
-		"POST /api/v1/schedules/{schedule_id}/trigger": access.Operate,
-		"POST /api/v1/policy/check":                    access.View, // changes nothing
+		"POST /api/v1/chains":                           access.Operate,
+		"POST /api/v1/plans":                            access.Operate,
+		"POST /api/v1/chains/{chain_id}/escalate":       access.Operate,
+		"POST /api/v1/chains/{chain_id}/cancel":         access.Operate,
+		"POST /api/v1/chains/{chain_id}/gate":           access.Answer,
+		"POST /api/v1/incidents/{incident}/close":       access.Operate,
+		"POST /api/v1/incidents/{incident}/acknowledge": access.Operate,
+		"POST /api/v1/schedules/{schedule_id}/pause":    access.Operate,
+		"POST /api/v1/schedules/{schedule_id}/resume":   access.Operate,
+		"POST /api/v1/schedules/{schedule_id}/trigger":  access.Operate,
+		"POST /api/v1/policy/check":                     access.View, // changes nothing
 
 		"POST /api/v1/memories":                  access.Operate,
 		"POST /api/v1/memories/{memory}/confirm": access.Operate,

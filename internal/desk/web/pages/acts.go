@@ -5,10 +5,12 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/desk/operations"
 	"github.com/claudeops/claudeops/internal/desk/web/access"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -56,6 +58,29 @@ func (p *Pages) closeIncident(w http.ResponseWriter, r *http.Request) error {
 		said.Text += fmt.Sprintf(" Chain %s could not be told: %s.", untold.ChainID, untold.Problem)
 	}
 	return done(w, r, backTo(r, "/incidents/"+id), said)
+}
+
+// acknowledgeIncident records that the person knows of an incident, for a time if the form names one.
+func (p *Pages) acknowledgeIncident(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	person, _ := access.PersonOf(r.Context())
+	hours, _ := strconv.Atoi(r.PostFormValue("hours")) // the page offers numbers only; none is no snooze
+	act := operations.IncidentAcknowledging{
+		Actor: person.Name, Verified: true, Note: strings.TrimSpace(r.PostFormValue("note")),
+		Snooze: time.Duration(hours) * time.Hour, Withdrawn: r.PostFormValue("withdrawn") != "",
+	}
+	if _, err := p.incidents.Acknowledge(r.Context(), id, act); err != nil {
+		return err
+	}
+	said := id + " is acknowledged. Nobody is reminded of it until it becomes worse or comes back."
+	switch {
+	case act.Withdrawn:
+		said = id + " is no longer acknowledged."
+	case hours > 0:
+		said = fmt.Sprintf("%s is snoozed for %s. Then people are told, if it is still open.", id,
+			plaintext.Count(hours, "hour"))
+	}
+	return done(w, r, backTo(r, "/incidents/"+id), flash{Text: said})
 }
 
 // closeIncidents closes the incidents that were ticked.

@@ -78,6 +78,7 @@ type incidents interface {
 	Page(ctx context.Context, f operations.IncidentFilter, after string) (operations.IncidentPage, error)
 	Get(ctx context.Context, id string) (operations.Incident, error)
 	Close(ctx context.Context, id string, closing operations.IncidentClosing) (operations.ClosedIncident, error)
+	Acknowledge(ctx context.Context, given string, act operations.IncidentAcknowledging) (operations.Incident, error)
 }
 
 // memories are the operations on memories. Those that change one take the name of the person.

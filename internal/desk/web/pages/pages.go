@@ -96,6 +96,8 @@ func (p *Pages) Register(router *access.Router) {
 		"POST /schedules/{id}/pause":   p.pauseSchedule,
 		"POST /schedules/{id}/resume":  p.resumeSchedule,
 		"POST /schedules/{id}/trigger": p.triggerSchedule,
+
+		"POST /incidents/{id}/acknowledge": p.acknowledgeIncident,
 	} {
 		router.Handle(access.Operate, pattern, p.serve(act))
 	}

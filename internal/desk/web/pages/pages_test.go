@@ -309,7 +309,8 @@ func TestRoles(t *testing.T) {
 		for path, permitted := range map[string]bool{
 			"/chains/c/answer": want.answers, "/gates/answer": want.answers, "/chains/c/escalate": want.operates, "/chains/c/cancel": want.operates,
 			"/chains/cancel": want.operates, "/incidents/incident-7/close": want.operates, "/incidents/close": want.operates,
-			"/memories": want.operates, "/memories/7/confirm": want.operates, "/memories/7/edit": want.operates, "/memories/7/delete": want.operates,
+			"/incidents/incident-7/acknowledge": want.operates,
+			"/memories":                         want.operates, "/memories/7/confirm": want.operates, "/memories/7/edit": want.operates, "/memories/7/delete": want.operates,
 			"/schedules/s/pause": want.operates, "/schedules/s/resume": want.operates, "/schedules/s/trigger": want.operates,
 		} {
 			require.Equal(t, permitted, post(handler, path, "").Code != http.StatusForbidden, "%s %s", role, path)
@@ -317,6 +318,9 @@ func TestRoles(t *testing.T) {
 		page := get(handler, "/").Body.String()
 		require.Equal(t, want.answers, strings.Contains(page, `action="/gates/answer"`), role)
 		require.Equal(t, want.operates, strings.Contains(page, `action="/incidents/close"`), role)
+		incident := get(handler, "/incidents/incident-8").Body.String()
+		require.Equal(t, want.operates, strings.Contains(incident, `action="/incidents/incident-8/acknowledge"`), role)
+		require.Equal(t, role != access.Alert, strings.Contains(incident, "snoozed</span> by grace, ends "), role)
 		learned := get(handler, "/memories").Body.String()
 		require.Equal(t, want.operates, strings.Contains(learned, `action="/memories/memory-7/confirm"`), role)
 		require.NotContains(t, learned, `action="/memories/memory-3/confirm"`)
@@ -348,6 +352,9 @@ func TestForms(t *testing.T) {
 		{"/chains/c/cancel", "back=//evil.example", "/chains/c", "cancel c", "asked to end"},
 		{"/chains/cancel", "ticked=a&ticked=b&back=/chains?state=running", "/chains?state=running", "cancel a\ncancel b", "2 chains asked to end."},
 		{"/incidents/incident-7/close", "reason=replaced", "/incidents/incident-7", "ada (verified: true) closes incident-7: replaced", "incident-7 is closed."},
+		{"/incidents/incident-7/acknowledge", "note=mine", "/incidents/incident-7", "ada (verified: true) acknowledges incident-7 for 0s (withdrawn: false): mine", "incident-7 is acknowledged. Nobody is reminded of it"},
+		{"/incidents/incident-7/acknowledge", "hours=8", "/incidents/incident-7", "ada (verified: true) acknowledges incident-7 for 8h0m0s (withdrawn: false): ", "incident-7 is snoozed for 8 hours."},
+		{"/incidents/incident-7/acknowledge", "withdrawn=1", "/incidents/incident-7", "ada (verified: true) acknowledges incident-7 for 0s (withdrawn: true): ", "incident-7 is no longer acknowledged."},
 		{"/incidents/close", "ticked=incident-7&reason=gone", "/", "ada (verified: true) closes incident-7: gone", "1 incident closed."},
 		{"/incidents/close", "", "/", "", "Nothing was changed: tick at least one incident"},
 		{"/memories", "kind=discovery&service=web&subject=port&text=It+listens+on+port+1.", "/memories", "ada adds {discovery web port It listens on port 1.}", "memory-9 is added."},

@@ -165,6 +165,10 @@ func (s sampleIncidents) Close(_ context.Context, id string, closing operations.
 	return operations.ClosedIncident{Incident: s.incidents[0]}, s.did("%s (verified: %t) closes %s: %s", closing.Actor, closing.Verified, id, closing.Reason)
 }
 
+func (s sampleIncidents) Acknowledge(_ context.Context, id string, act operations.IncidentAcknowledging) (operations.Incident, error) {
+	return s.incidents[0], s.did("%s (verified: %t) acknowledges %s for %s (withdrawn: %t): %s", act.Actor, act.Verified, id, act.Snooze, act.Withdrawn, act.Note)
+}
+
 func (s sampleMemories) Page(_ context.Context, f operations.MemoryFilter, _ string) (operations.MemoryPage, error) {
 	shown := s.memories[:min(len(s.memories), f.Limit)]
 	return operations.MemoryPage{Memories: shown, Total: len(s.memories)}, errors.Join(f.Check(), s.err)
@@ -379,6 +383,9 @@ func sampleFaults() []operations.Incident {
 	resolved.ResolvedAt, resolved.Resolution, resolved.ResolvedBy, resolved.Handler = chaintest.Noon.Add(-24*time.Hour), escalation.IncidentRepaired, "chain-20260301-090000-0bc451", ""
 	second := fault("incident-8", escalation.SeverityWarning, escalation.IncidentWaiting, "caddy", "certificate", "The certificate of caddy ends in 2 days, and its renewal fails.")
 	second.Handler = "chain-20260301-100000-c0ffee"
+	second.Acknowledged = &escalation.Acknowledgement{
+		Actor: "grace", Verified: true, At: chaintest.Noon.Add(-time.Hour), Until: chaintest.Noon.Add(8 * time.Hour), Note: "renewal is broken at the CA",
+	}
 	return []operations.Incident{
 		fault("incident-7", escalation.SeverityCritical, escalation.IncidentWaiting, "jellyfin", "down", "jellyfin answers 502: its process ends 40 s after each start, because the disk of its cache is full."),
 		second,
