@@ -144,6 +144,7 @@ const GateOpen = parts.GateOpen
 // These name workflows and task queues, and describe what a chain has refused.
 var (
 	CycleWorkflowID        = chain.CycleWorkflowID
+	ChainOfCycle           = chain.OfCycle
 	ConversationWorkflowID = talk.ConversationWorkflowID
 	AgentsTaskQueue        = parts.AgentsTaskQueue
 	TalksTaskQueue         = parts.TalksTaskQueue

@@ -33,6 +33,9 @@ const (
 // ID.
 func CycleWorkflowID(scheduleID string) string { return cyclePrefix + scheduleID }
 
+// OfCycle returns the workflow ID of the chain that the cycle with the given workflow ID starts.
+func OfCycle(cycleID string) string { return chainPrefix + strings.TrimPrefix(cycleID, cyclePrefix) }
+
 // CycleResult is the result of a cycle. The next cycle of the schedule reads it.
 type CycleResult struct {
 	ChainID string `json:"chain_id"`
@@ -80,8 +83,7 @@ func setUpCycle(ctx workflow.Context, input Input) (*cycleRun, error) {
 	}
 	input.Trigger, input.Actor = escalation.TriggerScheduled, cmp.Or(input.Actor, scheduleActor)
 	own := workflow.GetInfo(ctx).WorkflowExecution.ID
-	return &cycleRun{input: input, result: CycleResult{ChainID: chainPrefix + strings.TrimPrefix(own, cyclePrefix)}},
-		nil
+	return &cycleRun{input: input, result: CycleResult{ChainID: OfCycle(own)}}, nil
 }
 
 // run runs the chain and returns the result of the cycle.

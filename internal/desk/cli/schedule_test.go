@@ -157,9 +157,16 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 	last := b.until("looks", "ten cycles", func(s operations.ScheduleDetail) bool { return s.Cycles >= max(10, paused.Cycles+3) })
 	require.JSONEq(t, `{"trigger":"scheduled","prompt":"be quick","services":["nas"],"models":{"1":"claude-special"},"actor":"grace"}`, string(last.Input))
 	require.Equal(t, "grace", last.Actor)
+	require.Equal(t, "may repair, as far as the workers permit it (CLAUDEOPS_MAX_TIER)", last.May)
+	last = b.until("looks", "the costs of chains", func(s operations.ScheduleDetail) bool { return s.Runs != nil && s.Runs.Ended >= 5 })
+	require.Positive(t, last.Runs.CostUSD)
+	require.Equal(t, last.Chains[0], last.Runs.Last)
+	require.Contains(t, last.Recent, strings.Replace(last.Chains[0].ID, "chain-", "cycle-", 1))
+	require.True(t, last.Chains[0].StartedAt.After(last.Chains[1].StartedAt), "the latest first")
 
 	require.Eventually(t, func() bool {
-		return strings.Contains(starter(t, b.environ, "schedule", "list").Stdout, "every 2s")
+		listed := starter(t, b.environ, "schedule", "list").Stdout
+		return strings.Contains(listed, "every 2s") && strings.Contains(listed, "may repair") && strings.Contains(listed, "healthy")
 	}, clitest.Timeout, 200*time.Millisecond)
 	require.Equal(t, "Schedule looks: deleted.\n", b.must("schedule", "delete", "looks").Stdout)
 	chains, sessions := b.requireOwnConversations(last.Cycles)

@@ -157,7 +157,7 @@ func (c Chains) List(ctx context.Context, f ChainFilter) (ChainPage, error) {
 		limit = min(limit, maxFiltered)
 	}
 	rows, next, err := listPage(ctx, connection, f.query(), limit, token)
-	c.markEstimates(ctx, rows)
+	c.addRecords(ctx, rows)
 	if err == nil && f.asks() {
 		rows = f.matching(c.askRows(ctx, connection, rows), c.Clock())
 	}
@@ -204,12 +204,15 @@ type Row struct {
 
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
+	// Reason says why a chain with incidents ended as it did; empty if this host does not have the records.
+	Reason string `json:"reason,omitempty"`
 	// Wait says because of what the chain waits; nil if it does not, and in lists without the filter waits or retries.
 	Wait *WaitingChain `json:"wait,omitempty"`
 }
 
-// markEstimates marks the rows whose costs are estimates, if this host has the records.
-func (b *backend) markEstimates(ctx context.Context, rows []Row) {
+// addRecords marks the rows whose costs are estimates, and says why chains ended that found something, if this host has
+// the records.
+func (b *backend) addRecords(ctx context.Context, rows []Row) {
 	records, _, err := b.openRecords(ctx)
 	if err != nil {
 		return
@@ -222,8 +225,15 @@ func (b *backend) markEstimates(ctx context.Context, rows []Row) {
 	if err != nil {
 		return
 	}
+	reasons, err := records.EndReasons(ctx, ids)
+	if err != nil {
+		return
+	}
 	for i := range rows {
 		rows[i].CostEstimated = estimated[rows[i].ID]
+		if !rows[i].EndedAt.IsZero() {
+			rows[i].Reason = b.mask.Text(reasons[rows[i].ID])
+		}
 	}
 }
 

@@ -71,7 +71,11 @@ func (o Overview) gates(ctx context.Context) NowGates {
 }
 
 func (o Overview) cycles(ctx context.Context) NowCycles {
-	schedules, err := Schedules(o).List(ctx)
+	connection, _, err := o.connect(ctx)
+	var schedules []Schedule
+	if err == nil {
+		schedules, err = Schedules(o).list(ctx, connection)
+	}
 	cycles := NowCycles{Part: o.problem(err), Next: []NextCycle{}, Paused: []string{}} // an empty list is [] in JSON
 	for _, schedule := range schedules {
 		if schedule.Paused {

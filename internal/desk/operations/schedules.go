@@ -28,6 +28,14 @@ type Schedule struct {
 	LastAt time.Time `json:"last_at,omitzero"`
 	// Next holds the times of the next cycles, soonest first; empty if no cycle is due.
 	Next []time.Time `json:"next"`
+	// May says whether its chains may repair; empty if that is not known.
+	May string `json:"may,omitempty"`
+	// Runs describes its latest chains; nil if Temporal knows none.
+	Runs *ScheduleRuns `json:"runs,omitempty"`
+
+	// cycles holds the workflow IDs of the latest cycles, oldest first, and chains their chains, latest first.
+	cycles []string
+	chains []Row
 }
 
 // ScheduleDetail is a schedule, with what it has started.
@@ -51,17 +59,33 @@ type ScheduleDetail struct {
 	// does not report which cycles are running.
 	Running []string `json:"running"`
 	Recent  []string `json:"recent"`
+	// Chains holds the chains of the recent cycles that Temporal still knows, latest first.
+	Chains []Row `json:"chains"`
 }
 
 // Schedules lists and changes schedules. A schedule starts cycles, and each cycle starts a chain.
 type Schedules struct{ *backend }
 
-// List returns the schedules of this program.
+// List returns the schedules of this program, with their latest chains.
 func (s Schedules) List(ctx context.Context) ([]Schedule, error) {
 	connection, _, err := s.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
+	rows, err := s.list(ctx, connection)
+	if err != nil {
+		return nil, err
+	}
+	s.describeAll(ctx, connection, rows)
+	all := make([]*Schedule, len(rows))
+	for i := range rows {
+		all[i] = &rows[i]
+	}
+	return rows, s.addRuns(ctx, connection, all...)
+}
+
+// list returns the schedules of this program without their chains.
+func (s Schedules) list(ctx context.Context, connection Connection) ([]Schedule, error) {
 	listed, err := connection.ScheduleClient().List(ctx, client.ScheduleListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list schedules: %w", err)
@@ -89,7 +113,11 @@ func (s Schedules) Get(ctx context.Context, id string) (ScheduleDetail, error) {
 	if err != nil {
 		return ScheduleDetail{}, ScheduleError(id, err)
 	}
-	return DescribeSchedule(id, described, connection.Converter), nil
+	detail := DescribeSchedule(id, described, connection.Converter)
+	detail.cycles = detail.Recent
+	err = s.addRuns(ctx, connection, &detail.Schedule)
+	detail.Chains = append(detail.Chains, detail.chains...)
+	return detail, err
 }
 
 // Pause lets a schedule start nothing until it is resumed. The note says why, for others to read.
@@ -161,6 +189,11 @@ func scheduleOf(entry *client.ScheduleListEntry) Schedule {
 	if recent := entry.RecentActions; len(recent) > 0 {
 		row.LastAt = recent[len(recent)-1].ActualTime
 	}
+	for _, action := range entry.RecentActions {
+		if started := action.StartWorkflowResult; started != nil {
+			row.cycles = append(row.cycles, started.WorkflowID)
+		}
+	}
 	return row
 }
 
@@ -197,7 +230,9 @@ func DescribeSchedule(id string, described *client.ScheduleDescription, data con
 		Missed:         info.NumActionsMissedCatchupWindow,
 		Running:        []string{},
 		Recent:         []string{},
+		Chains:         []Row{},
 	}
+	detail.May = ScheduleMay(detail.Input, 0)
 	detail.Actor = actorOf(detail.Input)
 	for _, running := range info.RunningWorkflows {
 		detail.Running = append(detail.Running, running.WorkflowID)

@@ -193,23 +193,37 @@ SELECT EXISTS (SELECT 1 FROM sessions WHERE started_at >= $1 AND started_at < $2
 
 // EstimatedChains returns those of the chains a part of whose cost is an estimate.
 func (s *Store) EstimatedChains(ctx context.Context, ids []string) (map[string]bool, error) {
+	found, err := s.ofChains(ctx, "SELECT DISTINCT chain_id, '' FROM sessions WHERE cost_estimated", ids)
+	if err != nil {
+		return nil, fmt.Errorf("find the estimated costs of chains: %w", err)
+	}
 	estimated := make(map[string]bool)
+	for id := range found {
+		estimated[id] = true
+	}
+	return estimated, nil
+}
+
+// ofChains returns the texts that a query finds for the given chains, by their workflow IDs. It selects the ID and a
+// text, and has a condition. If it finds several for one chain, the last one counts.
+func (s *Store) ofChains(ctx context.Context, query string, ids []string) (map[string]string, error) {
+	type row struct{ id, text string }
+	texts := map[string]string{}
 	for batch := range slices.Chunk(ids, incidentBatch) {
 		args := make([]any, len(batch))
 		for i, id := range batch {
 			args[i] = id
 		}
-		found, err := collect(ctx, s.db, func(id *string) []field { return []field{{"chain_id", id}} },
-			"SELECT DISTINCT chain_id FROM sessions WHERE cost_estimated AND chain_id IN ("+placeholders(1,
-				len(batch))+")", args...)
+		found, err := collect(ctx, s.db, func(r *row) []field { return []field{{"chain_id", &r.id}, {"text", &r.text}} },
+			query+" AND chain_id IN ("+placeholders(1, len(batch))+") ORDER BY 1, 2", args...)
 		if err != nil {
-			return nil, fmt.Errorf("find the estimated costs of chains: %w", err)
+			return nil, err
 		}
-		for _, id := range found {
-			estimated[id] = true
+		for _, one := range found {
+			texts[one.id] = one.text
 		}
 	}
-	return estimated, nil
+	return texts, nil
 }
 
 // DaySpending returns the money of the day of the given time.

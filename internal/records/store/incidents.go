@@ -211,6 +211,16 @@ func (s *Store) RecordProgress(
 	return nil
 }
 
+// EndReasons returns why chains with incidents have ended, by their workflow IDs.
+func (s *Store) EndReasons(ctx context.Context, ids []string) (map[string]string, error) {
+	reasons, err := s.ofChains(ctx,
+		"SELECT chain_id, reason FROM incident_chains WHERE status = 'ended' AND reason <> ''", ids)
+	if err != nil {
+		return nil, fmt.Errorf("read why chains have ended: %w", err)
+	}
+	return reasons, nil
+}
+
 // ChainAtWork is a chain that takes care of incidents.
 type ChainAtWork struct {
 	escalation.ChainRun

@@ -149,7 +149,7 @@ func (a *app) createSchedule(ctx context.Context, id string, o *scheduleOptions,
 	created := operations.DescribeSchedule(id, described, c.Converter)
 	return a.Print(created, func(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "Created schedule %s, %s. Its chains %s.\n", id, created.When,
-			mayOf(created.Input, cfg.Chain.MaxTier))
+			operations.ScheduleMay(created.Input, cfg.Chain.MaxTier))
 		if cost := a.oftenCosts(ctx, cfg, o, input); cost != "" {
 			_, _ = fmt.Fprintln(w, cost)
 		}

@@ -2,7 +2,6 @@ package daily
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/claudeops/claudeops/internal/desk/operations"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/escalation/calendar"
-	"github.com/claudeops/claudeops/workflows"
 )
 
 func writeSchedules(w io.Writer, rows []operations.Schedule) {
@@ -20,7 +18,7 @@ func writeSchedules(w io.Writer, rows []operations.Schedule) {
 		_, _ = fmt.Fprintln(w, "No schedules.")
 		return
 	}
-	lines := [][]string{{"SCHEDULE", "WHEN", "NEXT", "LAST", "NOTE"}}
+	lines := [][]string{{"SCHEDULE", "WHEN", "NEXT", "LAST", "OUTCOME", "A RUN", "CHAINS", "NOTE"}}
 	for _, row := range rows {
 		next := "-"
 		switch {
@@ -29,11 +27,29 @@ func writeSchedules(w io.Writer, rows []operations.Schedule) {
 		case len(row.Next) > 0:
 			next = localTime(row.Next[0])
 		}
+		may, _, _ := strings.Cut(row.May, ",")
 		lines = append(lines, []string{
-			row.ID, console.Printable(row.When, 60), next, localTime(row.LastAt), console.Printable(row.Note, 60),
+			row.ID, console.Printable(row.When, 60), next, localTime(row.LastAt), outcomeOf(row.Runs), runCost(row.Runs),
+			cmp.Or(may, "-"), console.Printable(row.Note, 60),
 		})
 	}
 	console.Table(w, lines)
+}
+
+// outcomeOf returns how the latest chain of a schedule ended, or its state.
+func outcomeOf(runs *operations.ScheduleRuns) string {
+	if runs == nil {
+		return "-"
+	}
+	return cmp.Or(runs.Last.Outcome, runs.Last.State())
+}
+
+// runCost returns what a chain of a schedule costs.
+func runCost(runs *operations.ScheduleRuns) string {
+	if runs == nil || runs.Ended == 0 {
+		return "-"
+	}
+	return runs.CostText()
 }
 
 // writeSchedule writes a schedule. The argument maxTier is the CLAUDEOPS_MAX_TIER of this program; 0 if the workers may
@@ -55,12 +71,14 @@ func writeSchedule(w io.Writer, s operations.ScheduleDetail, maxTier escalation.
 		{"Catch-up window", s.CatchupWindow.String()},
 		{"Pause on failure", fmt.Sprint(s.PauseOnFailure)},
 		{"Actor", cmp.Or(console.Printable(s.Actor, escalation.MaxActor), "-")},
-		{"Chains", mayOf(s.Input, maxTier)},
+		{"Chains", operations.ScheduleMay(s.Input, maxTier)},
 		{"Input", console.Printable(string(s.Input), 400)},
 		{"Cycles", fmt.Sprintf("%d started, %d skipped because one still ran, %d missed", s.Cycles, s.Skipped,
 			s.Missed)},
 		{"Running", strings.Join(s.Running, ", ")},
 		{"Last", localTime(s.LastAt)},
+		{"Outcome", outcomeOf(s.Runs)},
+		{"A run", runCost(s.Runs)},
 	}
 	for i, next := range s.Next {
 		if i == 3 {
@@ -69,23 +87,6 @@ func writeSchedule(w io.Writer, s operations.ScheduleDetail, maxTier escalation.
 		lines = append(lines, []string{"Next", localTime(next)})
 	}
 	console.Table(w, lines)
-}
-
-// mayOf says whether the chains of a schedule may repair. The argument maxTier is that of writeSchedule.
-func mayOf(input json.RawMessage, maxTier escalation.Tier) string {
-	var said workflows.ChainInput
-	switch err := json.Unmarshal(input, &said); {
-	case err != nil:
-		return "-" // a schedule of another program
-	case said.DryRun || said.MaxTier == escalation.TierObserve:
-		return "look only, and change nothing"
-	case maxTier == escalation.TierObserve:
-		return "look only, as long as CLAUDEOPS_MAX_TIER is 1"
-	case said.MaxTier != 0:
-		return fmt.Sprintf("may repair, up to %s, if the workers permit it", said.MaxTier)
-	default:
-		return "may repair, as far as the workers permit it (CLAUDEOPS_MAX_TIER)"
-	}
 }
 
 // localTime returns a time in the local zone; "-" for the zero time.

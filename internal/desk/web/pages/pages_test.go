@@ -119,7 +119,7 @@ func isLive(of reflect.Type) bool {
 func TestGuessesAreSaid(t *testing.T) {
 	t.Parallel()
 	made := newSample()
-	for _, shown := range []any{&made.now, &made.list, &made.snapshot, &made.plan, &made.session, &made.incidents, &made.service, &made.costs} {
+	for _, shown := range []any{&made.now, &made.list, &made.snapshot, &made.plan, &made.session, &made.incidents, &made.service, &made.costs, &made.schedules, &made.schedule} {
 		guess(t, reflect.ValueOf(shown))
 	}
 	handler := made.serve(t, ada)

@@ -352,11 +352,15 @@ func newSample() *sample {
 		{Name: "nextcloud", DependsOn: []string{"postgres"}},
 	}}
 	s.service = operations.ServiceDetail{Service: jellyfin, Aliases: []string{"media-server"}, Look: "curl -fsS http://jellyfin:8096/health", RunbookFile: "/etc/claudeops/runbooks/jellyfin.md", Runbook: "Restart it. If it stays down, look at the disk of its cache.", Actions: []operations.ServiceAction{restart, restart}, Incidents: s.incidents[:1]}
-	s.schedules = []operations.Schedule{
-		{ID: "hourly", When: "every 1h", LastAt: chaintest.Noon.Add(-41 * time.Minute), Next: []time.Time{chaintest.Noon.Add(19 * time.Minute)}},
-		{ID: "nightly-backup-check", When: "at 03:30 (Europe/Berlin)", Paused: true, Note: "paused by grace: the backup host is being replaced", LastAt: chaintest.Noon.Add(-32 * time.Hour)},
+	s.list.Chains[5].Reason = "tier 2 asks for a person: the certificate of caddy has to be ordered"
+	runs := func(last operations.Row, usd float64) *operations.ScheduleRuns {
+		return &operations.ScheduleRuns{Last: last, Ended: 5, Cost: escalation.Cost{CostUSD: usd}}
 	}
-	s.schedule = operations.ScheduleDetail{Schedule: s.schedules[0], Overlap: "skip", Jitter: escalation.Duration(5 * time.Minute), CatchupWindow: escalation.Duration(10 * time.Minute), Actor: "ada", Input: []byte(`{"trigger":"scheduled","services":["jellyfin"]}`), Cycles: 512, Skipped: 3, Missed: 1, Recent: []string{"cycle-hourly-2026-03-01T11:19:00Z"}}
+	s.schedules = []operations.Schedule{
+		{ID: "hourly", When: "every 1h", LastAt: chaintest.Noon.Add(-41 * time.Minute), Next: []time.Time{chaintest.Noon.Add(19 * time.Minute)}, May: "may repair, up to tier 2, if the workers permit it", Runs: runs(s.list.Chains[3], 0.0081)},
+		{ID: "nightly-backup-check", When: "at 03:30 (Europe/Berlin)", May: "look only, and change nothing", Runs: runs(s.list.Chains[5], 0.61), Paused: true, Note: "paused by grace: the backup host is being replaced", LastAt: chaintest.Noon.Add(-32 * time.Hour)},
+	}
+	s.schedule = operations.ScheduleDetail{Schedule: s.schedules[0], Overlap: "skip", Jitter: escalation.Duration(5 * time.Minute), CatchupWindow: escalation.Duration(10 * time.Minute), Actor: "ada", Input: []byte(`{"trigger":"scheduled","services":["jellyfin"]}`), Cycles: 512, Skipped: 3, Missed: 1, Chains: s.list.Chains[3:6]}
 	s.turns = sampleSaid()
 	s.talk.Progress = &activities.TierProgress{Now: activities.AgentProgress{CostUSD: 0.02, Text: "caddy answers. Its certificate "}}
 	s.rows = []operations.ConversationRow{{Name: "about-" + sampleChain, Turn: 2, State: escalation.TalkAnswered, Actor: "grace", Head: "why did you restart it?", ReceivedAt: chaintest.Noon.Add(-time.Hour)}}
