@@ -345,10 +345,11 @@ func newSample() *sample {
 	full := escalation.Use{Used: 2, Limit: escalation.Limit{Max: 2, Window: escalation.Duration(4 * time.Hour)}, FreeAt: chaintest.Noon.Add(40 * time.Minute), Last: chaintest.Noon.Add(-2 * time.Hour)}
 	restart := operations.ServiceAction{Service: "jellyfin", Kind: escalation.ActionRestart, At: chaintest.Noon.Add(-2 * time.Hour), ChainID: sampleChain, Session: 42, Tier: 2, Model: "sonnet", Succeeded: true}
 	jellyfin := operations.Service{Name: "jellyfin", Listed: true, Criticality: escalation.CriticalityNormal, Owner: "media", DependsOn: []string{"postgres", "caddy"}, Restarts: full, Redeployments: free, OpenIncidents: 1, Severity: escalation.SeverityCritical, LastAction: &restart}
+	jellyfin.Looks = sampleLooks(30, escalation.CheckDown, "502 Bad Gateway")
 	s.services = operations.ServiceList{Services: []operations.Service{
 		jellyfin,
 		{Name: "caddy", Listed: true, Criticality: escalation.CriticalityCritical, DependsOn: []string{}, NeededBy: []string{"jellyfin", "nextcloud"}, Restarts: free, Redeployments: free, OpenIncidents: 1, Severity: escalation.SeverityWarning, HeldBy: &operations.ServiceHolder{Service: "caddy", ChainID: "chain-20260301-113000-aa01bb", Since: chaintest.Noon.Add(-18 * time.Minute)}},
-		{Name: "postgres", Listed: true, Criticality: escalation.CriticalityHigh, Restarts: free, Redeployments: free},
+		{Name: "postgres", Listed: true, Criticality: escalation.CriticalityHigh, Restarts: free, Redeployments: free, Looks: sampleLooks(12, escalation.CheckHealthy, "")},
 		{Name: "nextcloud", DependsOn: []string{"postgres"}},
 	}}
 	s.service = operations.ServiceDetail{Service: jellyfin, Aliases: []string{"media-server"}, Look: "curl -fsS http://jellyfin:8096/health", RunbookFile: "/etc/claudeops/runbooks/jellyfin.md", Runbook: "Restart it. If it stays down, look at the disk of its cache.", Actions: []operations.ServiceAction{restart, restart}, Incidents: s.incidents[:1]}
@@ -370,6 +371,20 @@ func newSample() *sample {
 	}, Never: []guard.Never{{Program: "rm", Flags: "-r", Why: "it deletes folders"}}, Secrets: []string{".env", ".ssh"}}
 	s.decision = operations.Decision{Verdict: guard.Denied, Rule: "tier 1", Reason: "tier 1 may not use docker restart: tier 2 may", Actions: []guard.Action{{Kind: "restart", Service: "web"}}}
 	return s
+}
+
+// sampleLooks returns looks at a service, latest first. The latest three have the given result.
+func sampleLooks(count int, latest escalation.CheckStatus, problem string) (looks []operations.ServiceLook) {
+	for i := range count {
+		look := operations.ServiceLook{
+			Session: int64(100 - i), At: chaintest.Noon.Add(-time.Duration(i) * time.Hour), Status: escalation.CheckHealthy, ResponseTimeMS: 38,
+		}
+		if i < 3 {
+			look.Status, look.Error = latest, problem
+		}
+		looks = append(looks, look)
+	}
+	return looks
 }
 
 func sampleFaults() []operations.Incident {
