@@ -23,7 +23,7 @@ var harmlessPosts = map[string]bool{"POST /api/v1/policy/check": true}
 // publicRoutes need no login, and reveal nothing.
 var publicRoutes = map[string]bool{
 	"GET /login": true, "POST /login": true, "POST /logout": true, "GET /login.css": true, "GET /healthz": true,
-	"GET /assets/{hash}/{name}": true,
+	"GET /assets/{hash}/{name}": true, "GET /favicon.ico": true,
 }
 
 // TestEveryRouteOfTheServer walks all routes of the server as `up` and `web` serve it. Without a login, with a token of

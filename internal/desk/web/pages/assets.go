@@ -61,6 +61,8 @@ func mediaTypeOf(file string) string {
 		return "text/css; charset=utf-8"
 	case ".svg":
 		return "image/svg+xml"
+	case ".png":
+		return "image/png"
 	}
 	if known := mime.TypeByExtension(path.Ext(file)); known != "" {
 		return known
@@ -70,6 +72,13 @@ func mediaTypeOf(file string) string {
 
 // url returns the path of an asset.
 func (a assets) url(name string) string { return "/assets/" + a[name].hash + "/" + name }
+
+// serveIcon serves the picture that browsers ask for where a page names none, such as the login.
+func (a assets) serveIcon(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", a["icon.png"].mediaType)
+	w.Header().Set("Cache-Control", "public, max-age=86400")
+	_, _ = w.Write(a["icon.png"].content) // an error means that the browser has gone
+}
 
 // ServeHTTP serves an asset under its current hash, which browsers keep for a year.
 func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -102,6 +102,7 @@ func (p *Pages) Register(router *access.Router) {
 		router.Handle(access.Operate, pattern, p.serve(act))
 	}
 	router.Public("GET /assets/{hash}/{name}", p.assets)
+	router.Public("GET /favicon.ico", http.HandlerFunc(p.assets.serveIcon))
 }
 
 // positionKey is the context key of the ID of the latest event when a request began.

@@ -265,7 +265,7 @@ func TestFilesAreKeptForEver(t *testing.T) {
 	t.Parallel()
 	handler := newSample().serve(t, ada)
 	page := get(handler, "/").Body.String()
-	for _, name := range []string{"style.css", "scripts.js", "icon.svg"} {
+	for _, name := range []string{"style.css", "scripts.js", "icon.svg", "icon.png"} {
 		path := regexp.MustCompile(`/assets/[0-9a-f]+/` + regexp.QuoteMeta(name)).FindString(page)
 		got := get(handler, path)
 		require.Equal(t, http.StatusOK, got.Code, path)
@@ -273,6 +273,10 @@ func TestFilesAreKeptForEver(t *testing.T) {
 		require.NotContains(t, got.Header().Get("Content-Type"), "text/plain")
 		require.Equal(t, http.StatusNotFound, get(handler, "/assets/0000000000000000/"+name).Code, "an old page gets no other file")
 	}
+	icon := get(newSample().serve(t, access.Person{}), "/favicon.ico")
+	require.Equal(t, http.StatusOK, icon.Code, "also for the login")
+	require.Equal(t, "image/png", icon.Header().Get("Content-Type"))
+	require.True(t, strings.HasPrefix(icon.Body.String(), "\x89PNG"))
 }
 
 // TestParts checks that htmx gets a part of a page alone.
