@@ -84,6 +84,7 @@ type project struct {
 	Name     string `yaml:"name"`
 	Services map[string]struct {
 		ContainerName string `yaml:"container_name"`
+		DependsOn     any    `yaml:"depends_on"`
 		Extends       any    `yaml:"extends"`
 		EnvFile       any    `yaml:"env_file"`
 	} `yaml:"services"`
@@ -131,6 +132,32 @@ func (j judge) composed(dir string) []string {
 		}
 	}
 	return nil
+}
+
+// withDependents adds the services that docker compose restarts with others: those that depend on them and say
+// restart: true.
+func (j judge) withDependents(services []string, words []typed, dir string) []string {
+	dependents := map[string][]string{}
+	for _, file := range j.projectFiles(words, dir) {
+		read, _ := j.readProject(file) // without services if it cannot be read
+		for _, name := range slices.Sorted(maps.Keys(read.Services)) {
+			needed, _ := read.Services[name].DependsOn.(map[string]any)
+			for on, how := range needed {
+				options, _ := how.(map[string]any)
+				if restart, is := options["restart"]; is && restart != false {
+					dependents[on] = append(dependents[on], name)
+				}
+			}
+		}
+	}
+	for i := 0; i < len(services); i++ {
+		for _, name := range dependents[services[i]] {
+			if !slices.Contains(services, name) {
+				services = append(services, name)
+			}
+		}
+	}
+	return services
 }
 
 // isComposed reports whether a project that the agent can use has a service or a container of that name.

@@ -107,6 +107,35 @@ func TestOneContainerCountsOnce(t *testing.T) {
 	}
 }
 
+// TestDependentsCount checks that a restart counts for each service that docker compose restarts with another.
+func TestDependentsCount(t *testing.T) {
+	t.Parallel()
+	place, _ := stage(t)
+	for name, text := range map[string]string{
+		"compose.yaml": "services: {db: {}, api: {depends_on: {db: {condition: service_started, restart: true}}}, " +
+			"job: {depends_on: {db: {restart: false}, api: {}}}, old: {depends_on: [db]}}\n",
+		"compose.override.yaml": "services: {web: {depends_on: {api: {restart: '${RESTART}'}}}, db: {depends_on: {web: {restart: true}}}}\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(place.Work[0], name), []byte(text), 0o600))
+	}
+	for command, services := range map[string][]string{
+		"docker compose restart db":           {"db", "api", "web"},
+		"docker-compose up -d db":             {"db", "api", "web"},
+		"docker compose restart api job":      {"api", "job", "web", "db"},
+		"docker compose restart --no-deps db": {"db"},
+		"docker compose restart old":          {"old"},
+		"docker restart db":                   {"db"},
+	} {
+		got := starts(t, place, 2, command)
+		require.True(t, got.Allowed, "%s: %s", command, got.Reason)
+		booked := make([]string, len(got.Actions))
+		for i, action := range got.Actions {
+			booked[i] = action.Service
+		}
+		require.Equal(t, services, booked, command)
+	}
+}
+
 // TestProgramsInContainersStartThemselves checks that no program in a container is started by this executable, which is
 // not there.
 func TestProgramsInContainersStartThemselves(t *testing.T) {

@@ -399,6 +399,9 @@ func (j judge) actionsOf(use *Use, words []typed, command Command) ([]Action, er
 		}
 		services = j.composed(command.Dir)
 	}
+	if use.Services == "compose" && !slices.Contains(command.Words, "--no-deps") {
+		services = j.withDependents(services, words, command.Dir)
+	}
 	if len(services) == 0 {
 		return nil, denied("name the services: a %s counts for each", use.Action)
 	}
