@@ -228,6 +228,10 @@ soak: clis alerts $(PROMETHEUS)/prometheus $(SERVERS) $(CLIENTS)/temporal | $(RE
 clients: $(CLIENTS)/temporal $(CLIENTS)/tctl ## Give docs/temporal-tools.md to the real temporal and tctl: before a release, after a change of it or of who may reach the server
 	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestClients' ./internal/desk/cli
 
+.PHONY: containers
+containers: $(CLIENTS)/docker-compose ## Make the docker and compose calls of the guard's corpus on a real engine, as root: before a release, after a change of their rules
+	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -tags containers,$(SLIM) -run '^TestCorpusOnDocker$$' ./internal/cell/guard
+
 # Each test that calls recordHistory at its end writes the history of its branch.
 .PHONY: histories
 histories: ## Record the history of every branch of a chain anew for the replay test, after a change of what a workflow does
