@@ -81,3 +81,51 @@ func (s Service) Last() *ServiceLook {
 	}
 	return &s.Looks[0]
 }
+
+// Well returns how many of the latest looks have found nothing wrong.
+func (s Service) Well() int {
+	well := 0
+	for _, look := range s.Looks {
+		if look.Status == escalation.CheckHealthy {
+			well++
+		}
+	}
+	return well
+}
+
+// Standing is the state of a service in one word or two, as far as the latest look and open incidents say.
+type Standing string
+
+// The standings.
+const (
+	StandingDown    Standing = "down"
+	StandingUnwell  Standing = "not well"
+	StandingAnswers Standing = "answers" // the latest look has found nothing wrong, and an incident is open
+	StandingUp      Standing = "up"
+	StandingUnseen  Standing = "not looked at"
+)
+
+// Standing returns the state of the service.
+func (s Service) Standing() Standing {
+	switch last := s.Last(); {
+	case last != nil && last.Status == escalation.CheckDown:
+		return StandingDown
+	case last != nil && last.Status == escalation.CheckDegraded, last == nil && s.OpenIncidents > 0:
+		return StandingUnwell
+	case last == nil:
+		return StandingUnseen
+	case s.OpenIncidents > 0:
+		return StandingAnswers
+	}
+	return StandingUp
+}
+
+// In returns the names of the services with a standing.
+func (l ServiceList) In(standing Standing) (names []string) {
+	for _, service := range l.Services {
+		if service.Standing() == standing {
+			names = append(names, service.Name)
+		}
+	}
+	return names
+}

@@ -98,6 +98,27 @@ func TestServicesHeld(t *testing.T) {
 	require.Equal(t, all, list.Services[1].HeldBy)
 }
 
+// TestStanding checks what the latest look and open incidents say of a service.
+func TestStanding(t *testing.T) {
+	t.Parallel()
+	looks := func(all ...escalation.CheckStatus) (looks []ServiceLook) {
+		for _, status := range all {
+			looks = append(looks, ServiceLook{Status: status})
+		}
+		return looks
+	}
+	list := ServiceList{Services: []Service{
+		{Name: "a", Looks: looks("down", "healthy")}, {Name: "b", Looks: looks("degraded")}, {Name: "c", OpenIncidents: 1},
+		{Name: "d", Looks: looks("healthy", "down", "healthy"), OpenIncidents: 1}, {Name: "e", Looks: looks("healthy", "down")}, {Name: "f"},
+	}}
+	for standing, want := range map[Standing][]string{
+		StandingDown: {"a"}, StandingUnwell: {"b", "c"}, StandingAnswers: {"d"}, StandingUp: {"e"}, StandingUnseen: {"f"},
+	} {
+		require.Equal(t, want, list.In(standing), standing)
+	}
+	require.Equal(t, 2, list.Services[3].Well())
+}
+
 // TestServiceLooks reads the strip of the latest looks: the worst check of each look counts, the latest look first.
 func TestServiceLooks(t *testing.T) {
 	t.Parallel()

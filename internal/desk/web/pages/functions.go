@@ -321,11 +321,12 @@ func tone(state any) string {
 		string(escalation.OutcomeApproved), string(escalation.PhaseAccepted),
 		string(escalation.ActionRestart), string(memory.StatusConfirmed), string(escalation.TalkAnswered), "allowed",
 		"active",
-		"ready", "complete":
+		"ready", "complete", string(operations.StandingUp):
 		return "good"
 	case string(escalation.OutcomeNeedsHuman), string(escalation.IncidentWaiting), string(escalation.SeverityWarning),
 		string(escalation.CheckDegraded), string(escalation.SessionTimedOut), string(escalation.SessionBudgetExhausted),
 		string(memory.StatusCandidate), "waits for a person", "paused", "at run", "escalate",
+		string(operations.StandingUnwell), string(operations.StandingAnswers),
 		"not_ready", "ready_with_corrections":
 		return "warn"
 	case string(escalation.OutcomeFailed), string(escalation.IncidentOpen), string(escalation.SeverityCritical),

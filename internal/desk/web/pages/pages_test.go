@@ -114,6 +114,14 @@ func isLive(of reflect.Type) bool {
 	}, of)
 }
 
+// TestServicesLead checks that the page of the services begins with what is wrong.
+func TestServicesLead(t *testing.T) {
+	t.Parallel()
+	page := get(newSample().serve(t, ada), "/services").Body.String()
+	require.Contains(t, page, "Down: jellyfin. Not well: caddy. 1 service up. <span class=\"faint\">1 not looked at.</span>")
+	require.Contains(t, page, "27 of 30 well")
+}
+
 // TestGuessesAreSaid shows every page of an installation in which all costs are guesses. Each amount is "about" that,
 // but for budgets and what they reserve.
 func TestGuessesAreSaid(t *testing.T) {
