@@ -126,7 +126,7 @@ func TestInspect(t *testing.T) {
 	database := postgrestest.Database(t)
 	empty, err := store.InspectPostgres(bounded(t), database)
 	require.NoError(t, err)
-	require.Equal(t, []int64{0, 5}, []int64{empty.Schema, empty.Known})
+	require.Equal(t, []int64{0, 6}, []int64{empty.Schema, empty.Known})
 	require.Empty(t, empty.Tables)
 	require.Equal(t, "0", postgrestest.Query(t, database, "SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'"), "it changes nothing")
 
