@@ -36,6 +36,8 @@ type Recorder interface {
 	// although a session of the chain has resolved them (healed). Each incident lists the work of other chains only.
 	ChainIncidents(ctx context.Context, chain escalation.ChainRun, sessionID string) (own,
 		healed []escalation.Incident, err error)
+	// GateNotes returns what a person needs to know at a gate after a session.
+	GateNotes(ctx context.Context, of escalation.NotesRequest) (escalation.GateNotes, error)
 	// RecordProgress stores the progress of a chain with its incidents.
 	RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) error
 
@@ -151,6 +153,8 @@ type CloseSessionInput struct {
 	Release bool `json:"release,omitempty"`
 	// Progress describes the work of the chain on its incidents from now on; nil means unchanged.
 	Progress *escalation.ChainProgress `json:"progress,omitempty"`
+	// Notes asks for what a person needs to know at the gate that follows; nil if none does.
+	Notes *escalation.NotesRequest `json:"notes,omitempty"`
 }
 
 // CloseSession stores the result of a session. It returns the chain's incidents, and the incidents that the session has
@@ -170,6 +174,16 @@ func (r *Records) CloseSession(ctx context.Context, input CloseSessionInput) (es
 	chain := escalation.ChainRun{ChainID: input.ChainID, FirstRunID: input.FirstRunID}
 	if brief.Incidents, brief.Healed, err = r.Store.ChainIncidents(ctx, chain, input.SessionID); err != nil {
 		return brief, r.translate(fmt.Errorf("look up the incidents of chain %s: %w", input.ChainID, err))
+	}
+	if input.Notes != nil {
+		request := *input.Notes
+		request.Services = r.Catalog.CanonicalAll(request.Services)
+		request.Limits = r.Catalog.Cooldowns(request.Limits)
+		notes, err := r.Store.GateNotes(ctx, request)
+		if err != nil {
+			return brief, r.translate(fmt.Errorf("look up what chain %s has tried: %w", input.ChainID, err))
+		}
+		brief.Notes = &notes
 	}
 	return brief, nil
 }

@@ -71,6 +71,10 @@ func (f *fakeRecorder) KnownIncidents(context.Context, escalation.KnownIncidents
 	return f.incidents, f.err
 }
 
+func (f *fakeRecorder) GateNotes(_ context.Context, of escalation.NotesRequest) (escalation.GateNotes, error) {
+	return escalation.GateNotes{DeniedCalls: []string{"denied to " + of.SessionID}, Denied: 1}, f.err
+}
+
 func (f *fakeRecorder) ChainIncidents(_ context.Context, chain escalation.ChainRun, _ string) (own, healed []escalation.Incident, err error) {
 	f.chains = append(f.chains, chain)
 	return f.incidents, f.healed, f.err

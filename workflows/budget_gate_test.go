@@ -41,24 +41,24 @@ func TestBudgetEndsAPlan(t *testing.T) {
 	}{
 		"before the author of the second phase": {
 			change: func(w *planWorld) { w.policy.ChainBudgetUSD = 0.65 }, raise: raises(5), action: escalation.GateFix, turns: 2,
-			next: "the author runs again in a new session, once it is admitted under the CLAUDEOPS_CHAIN_BUDGET_USD that is set then",
+			next: "the author starts fresh under the CLAUDEOPS_CHAIN_BUDGET_USD that is set then",
 		},
 		"before the reviewer of the second phase": {
 			change: func(w *planWorld) { w.policy.ChainBudgetUSD = 1.1 }, raise: raises(5), action: escalation.GateFix, turns: 2,
-			next: "the reviewer runs again in a new session, once it is admitted under the CLAUDEOPS_CHAIN_BUDGET_USD that is set then",
+			next: "the reviewer starts fresh under the CLAUDEOPS_CHAIN_BUDGET_USD that is set then",
 		},
 		"it is raised too late": {
 			change: func(w *planWorld) { w.policy.ChainBudgetUSD = 1.1 }, raise: raises(5), late: true, action: escalation.GateFix, turns: 2,
-			next: "the reviewer runs again in a new session, once it is admitted under the CLAUDEOPS_CHAIN_BUDGET_USD that is set then",
+			next: "the reviewer starts fresh under the CLAUDEOPS_CHAIN_BUDGET_USD that is set then",
 		},
 		"its cap is removed": {
 			change: func(w *planWorld) { w.policy.ChainBudgetUSD = 0.65 }, raise: raises(0), action: escalation.GateFix, turns: 2,
-			next: "the author runs again in a new session, once it is admitted under the CLAUDEOPS_CHAIN_BUDGET_USD that is set then",
+			next: "the author starts fresh under the CLAUDEOPS_CHAIN_BUDGET_USD that is set then",
 		},
 		"the budget of the input": {
 			change: func(w *planWorld) { w.policy.ChainBudgetUSD = 5 }, input: workflows.PlanInput{BudgetUSD: 0.65},
 			raise: func(*escalation.Policy) {}, action: escalation.GateFix, turns: 2,
-			next: "the author runs again in a new session, once it is admitted with another $0.65, as far as the CLAUDEOPS_CHAIN_BUDGET_USD " +
+			next: "the author starts fresh with another $0.65, as far as the CLAUDEOPS_CHAIN_BUDGET_USD " +
 				"permits that is set then",
 		},
 		"the day's, before an author": {
@@ -66,14 +66,14 @@ func TestBudgetEndsAPlan(t *testing.T) {
 				w.policy.DayBudgetUSD, w.facts = 5, spentToday(escalation.PurposeAuthor)
 			},
 			raise: func(p *escalation.Policy) { p.DayBudgetUSD = 50 }, action: escalation.GateFix, turns: 2,
-			next: "the author runs again in a new session, once it is admitted under the CLAUDEOPS_DAY_BUDGET_USD that is set then",
+			next: "the author starts fresh under the CLAUDEOPS_DAY_BUDGET_USD that is set then",
 		},
 		"the day's, before a reviewer": {
 			change: func(w *planWorld) {
 				w.policy.DayBudgetUSD, w.facts = 5, spentToday(escalation.PurposeReview)
 			},
 			raise: func(p *escalation.Policy) { p.DayBudgetUSD = 50 }, action: escalation.GateFix, turns: 2,
-			next: "the reviewer runs again in a new session, once it is admitted under the CLAUDEOPS_DAY_BUDGET_USD that is set then",
+			next: "the reviewer starts fresh under the CLAUDEOPS_DAY_BUDGET_USD that is set then",
 		},
 		"the author's own": {
 			change: func(w *planWorld) {
@@ -88,7 +88,7 @@ func TestBudgetEndsAPlan(t *testing.T) {
 				}
 			},
 			raise: func(p *escalation.Policy) { p.Author.Role.BudgetUSD = 3 }, action: escalation.GateContinue, turns: 3,
-			next: "goes on with session",
+			next: "goes on and keeps what it knows",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -334,7 +334,7 @@ func TestGateIsShownInANewRun(t *testing.T) {
 	w.replyAfter(time.Hour, said(escalation.GateOverride, ""))
 	_, err := w.run(t, saved)
 	require.NoError(t, err)
-	require.Contains(t, *shown, "**gate-1 is open** (tier 2, timed_out, since ")
+	require.Contains(t, *shown, "**gate-1 is open** (tier 2)")
 	require.Contains(t, *shown, "--action continue_session")
 	require.Contains(t, *shown, "… 40 earlier sessions, $1.20: see the records")
 }

@@ -277,7 +277,10 @@ func requireGates(t *rapid.T, w *trial, chain escalation.Chain) {
 // requireWithinPolicy checks that the sessions of one chain comply with the policy.
 func requireWithinPolicy(t *rapid.T, w *trial, chain escalation.Chain, sessions []escalation.Session) {
 	highest := w.policy.MaxTier
-	if w.input.MaxTier != 0 {
+	raised := slices.ContainsFunc(chain.Gates, func(gate escalation.Gate) bool {
+		return gate.MaxTier != 0 && gate.Answer != nil && gate.Answer.Actor != "" && gate.Answer.Action == escalation.GateFix
+	})
+	if w.input.MaxTier != 0 && !raised { // a person may raise the limit of the input, and not that of the workers
 		highest = min(highest, w.input.MaxTier)
 	}
 	dryRun := w.policy.DryRun || w.input.DryRun

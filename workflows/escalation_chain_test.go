@@ -86,6 +86,8 @@ type world struct {
 	recordTakes time.Duration
 
 	requests []escalation.AdmissionRequest
+	// notes is what the records know of each gate; nil for nothing.
+	notes *escalation.GateNotes
 	opened   []escalation.Session
 	closed   []activities.CloseSessionInput
 	recorded []activities.RecordEventsInput
@@ -249,7 +251,11 @@ func (w *world) answer(t *testing.T) {
 	w.env.OnActivity("CloseSession", mock.Anything, mock.Anything).Maybe().Return(
 		func(_ context.Context, input activities.CloseSessionInput) (escalation.IncidentBrief, error) {
 			defer w.alone()()
-			return w.brief, w.close(input)
+			brief := w.brief
+			if input.Notes != nil {
+				brief.Notes = w.notes
+			}
+			return brief, w.close(input)
 		})
 	w.env.OnActivity("KnownIncidents", mock.Anything, mock.Anything).Maybe().Return(
 		func(_ context.Context, input escalation.KnownIncidents) ([]escalation.Incident, error) {

@@ -33,7 +33,7 @@ func TestFailedLookIsKnown(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, escalation.OutcomeKnown, chain.Outcome)
 		require.Equal(t, fmt.Sprintf("tier 1 ended without a verdict (%s): what went wrong; incident-7 (all services: tier 1 ended "+
-			"without a verdict) is with chain other, which waits: tier 3 asks for a person", status), chain.Reason)
+			"without a verdict) is with chain other, which waits: tier 3 asks for a person", escalation.InWords(status)), chain.Reason)
 		require.Empty(t, w.compared[0].Services)
 		require.Equal(t, escalation.KindLookFailed, w.compared[0].Kind)
 		require.Equal(t, []string{"incident-7"}, w.closed[0].Progress.Leaves)

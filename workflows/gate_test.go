@@ -136,13 +136,13 @@ func TestGateShowsWhatAPersonHasToKnow(t *testing.T) {
 	require.Equal(t, escalation.GateTimedOut, gate.Source)
 	require.Equal(t, escalation.TierSafeRepair, gate.Tier)
 	require.Equal(t, interrupted.SessionID, gate.SessionID)
-	require.Equal(t, "tier 2 ended without a verdict (timed_out): what went wrong", gate.Reason)
+	require.Equal(t, "tier 2 ended without a verdict (took too long): what went wrong", gate.Reason)
 	require.InDelta(t, 0.28, gate.CostUSD, 1e-9)
 	require.Equal(t, []string{
-		"tier 1 (haiku): completed, $0.03, verdict escalate: “what it saw”", "tier 2 (sonnet): timed_out, $0.25",
+		"tier 1 (haiku), $0.03: asks for a higher tier, found “what it saw”", "tier 2 (sonnet), $0.25: took too long",
 	}, gate.Tried)
 	require.Equal(t, []escalation.GateAction{
-		escalation.GateContinue, escalation.GateFix, escalation.GateOverride, escalation.GateAbort,
+		escalation.GateContinue, escalation.GateFix, escalation.GateRecheck, escalation.GateOverride, escalation.GateAbort,
 	}, gate.Options)
 	require.Equal(t, &escalation.Continuation{
 		SessionID: interrupted.SessionID, Tier: escalation.TierSafeRepair, Status: escalation.SessionTimedOut,
@@ -161,8 +161,7 @@ func TestGateShowsWhatAPersonHasToKnow(t *testing.T) {
 	opened := messagesOf(result.Events, escalation.EventGateOpened)
 	require.Len(t, opened, 1)
 	for _, part := range []string{
-		"gate-1 waits for a person at tier 2, after $0.28: tier 2 ended without a verdict (timed_out): what went wrong\n", "\nsession " + interrupted.SessionID + " of tier 2, which ended timed_out, can be continued",
-		"options: continue_session, fix, override, abort", "tried: tier 1 (haiku)",
+		"gate-1 waits for a person at tier 2, after $0.28: tier 2 ended without a verdict (took too long): what went wrong\n", "\nTried: tier 1 (haiku)", "\nAnswers: continue, fix, look again, override, abort",
 	} {
 		require.Contains(t, opened[0], part)
 	}
@@ -200,7 +199,7 @@ func TestGateOptions(t *testing.T) {
 		w, result, got := run(t, escalation.GateContinue, concludes(escalation.VerdictResolved, 0.5))
 		require.Equal(t, escalation.OutcomeResolved, result.Outcome)
 		interrupted, again := result.Sessions[1], result.Sessions[2]
-		require.Equal(t, "tier 2 goes on with session "+interrupted.SessionID+", once it is admitted, with the guidance", got.resolution.Next)
+		require.Equal(t, "tier 2 goes on and keeps what it knows, with the guidance", got.resolution.Next)
 		require.Equal(t, interrupted.ID, again.ParentID)
 		require.Equal(t, interrupted.Tier, again.Tier)
 		require.Equal(t, escalation.PurposeContinuation, again.Purpose)
@@ -219,7 +218,7 @@ func TestGateOptions(t *testing.T) {
 	t.Run("fix", func(t *testing.T) {
 		t.Parallel()
 		w, result, got := run(t, escalation.GateFix, concludes(escalation.VerdictResolved, 0.5))
-		require.Equal(t, "tier 2 runs again in a new session, once it is admitted, with the guidance", got.resolution.Next)
+		require.Equal(t, "tier 2 starts fresh, with the guidance", got.resolution.Next)
 		require.Equal(t, escalation.OutcomeResolved, result.Outcome)
 		again := result.Sessions[2]
 		require.Equal(t, result.Sessions[0].ID, again.ParentID, "from the checkpoint of the tier before")
@@ -234,13 +233,13 @@ func TestGateOptions(t *testing.T) {
 	t.Run("override", func(t *testing.T) {
 		t.Parallel()
 		_, result, got := run(t, escalation.GateOverride)
-		require.Equal(t, "the state is accepted, and the chain ends as overridden", got.resolution.Next)
+		require.Equal(t, "the state is accepted, and the chain ends", got.resolution.Next)
 		require.Equal(t, escalation.OutcomeOverridden, result.Outcome)
 	})
 	t.Run("abort", func(t *testing.T) {
 		t.Parallel()
 		_, result, got := run(t, escalation.GateAbort)
-		require.Equal(t, "the chain ends as aborted", got.resolution.Next)
+		require.Equal(t, "the chain ends", got.resolution.Next)
 		require.Equal(t, escalation.OutcomeAborted, result.Outcome)
 		require.Contains(t, result.Reason, "anna answered abort")
 	})
@@ -252,7 +251,7 @@ func TestGateRefusesAnswers(t *testing.T) {
 	t.Parallel()
 	refusals := map[string]string{
 		`{"gate_id":"gate-1","action":"go on","actor":"anna"}`:                                                `action "go on" is unknown`,
-		`{"gate_id":"gate-1","action":"continue_session","actor":"anna"}`:                                     "gate-1 offers no continue_session: its transcript is gone",
+		`{"gate_id":"gate-1","action":"continue_session","actor":"anna"}`:                                     "gate-1 does not offer to continue: its transcript is gone",
 		`{"gate_id":"gate-2","action":"fix","actor":"anna"}`:                                                  `gate "gate-2" is not the one that is asked: it is gate-1`,
 		`{"gate_id":"","action":"fix","actor":"anna"}`:                                                        "gate_id is empty",
 		`{"gate_id":"gate-1","action":"fix","actor":" "}`:                                                     "actor is empty",
@@ -494,8 +493,8 @@ func TestGateRemindsAndExpires(t *testing.T) {
 	for i, told := range people.got {
 		require.Equal(t, i > 0 && i < 4, told.Reminder)
 	}
-	require.Contains(t, people.got[2].Text, "gate-1 has been open for 6h: tier 1 asks for a person")
-	require.Contains(t, people.got[4].Text, "nobody has answered gate-1 in 72h: the chain ends as aborted")
+	require.Contains(t, people.got[2].Text, "gate-1 has been open for 6 h: tier 1 asks for a person: what it saw\n")
+	require.Contains(t, people.got[4].Text, "nobody has answered gate-1 in 3 days: the chain ends")
 	keys := map[string]bool{}
 	for _, told := range people.got {
 		keys[told.Key] = true
@@ -571,10 +570,10 @@ func TestFailedContinuationIsNotOfferedAgain(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, escalation.OutcomeResolved, result.Outcome)
 			require.Nil(t, gate.Continuation)
-			require.Equal(t, []escalation.GateAction{escalation.GateFix, escalation.GateOverride, escalation.GateAbort}, gate.Options)
+			require.Equal(t, []escalation.GateAction{escalation.GateFix, escalation.GateRecheck, escalation.GateOverride, escalation.GateAbort}, gate.Options)
 			require.Len(t, gate.Tried, 4, "the answer at gate-1 stands between the sessions")
-			require.Regexp(t, "^gate-1: .+ answered continue_session at .+, with the guidance “go on”$", gate.Tried[2])
-			require.Contains(t, refused.refusal, "gate-2 offers no continue_session: going on with it was tried, and failed")
+			require.Regexp(t, "^gate-1: .+ answered continue at .+, with the guidance “go on”$", gate.Tried[2])
+			require.Contains(t, refused.refusal, "gate-2 does not offer to continue: going on with it was tried, and failed")
 			require.Len(t, result.Sessions, 4, "it does not become a handoff by itself")
 			again := result.Sessions[3]
 			require.Equal(t, result.Sessions[0].ID, again.ParentID, "from the parent's checkpoint, not the interrupted session's")
@@ -610,7 +609,7 @@ func TestGateWithoutTheTranscript(t *testing.T) {
 		result, err := w.run(t, workflows.ChainInput{})
 		require.NoError(t, err)
 		require.Equal(t, want, result.Gates[0].NoContinuation)
-		require.Equal(t, []escalation.GateAction{escalation.GateFix, escalation.GateOverride, escalation.GateAbort}, result.Gates[0].Options)
+		require.Equal(t, []escalation.GateAction{escalation.GateFix, escalation.GateRecheck, escalation.GateOverride, escalation.GateAbort}, result.Gates[0].Options)
 	}
 }
 
@@ -845,7 +844,7 @@ func TestBlockedIssueHasAGate(t *testing.T) {
 			require.Equal(t, escalation.RuleMaxTier, gate.Rule)
 			require.Equal(t, "it asks for tier 3, and tier 2 is the highest allowed", gate.Reason)
 			require.Equal(t, escalation.TierSafeRepair, gate.Tier)
-			require.Equal(t, []escalation.GateAction{escalation.GateFix, escalation.GateOverride, escalation.GateAbort}, gate.Options)
+			require.Equal(t, []escalation.GateAction{escalation.GateFix, escalation.GateRecheck, escalation.GateOverride, escalation.GateAbort}, gate.Options)
 			for _, ran := range w.ran[1:] {
 				require.Equal(t, escalation.TierSafeRepair, ran.Tier, "no answer passes the highest tier")
 				require.Equal(t, result.Sessions[0].SessionID, ran.ParentSessionID)
@@ -896,4 +895,112 @@ func TestIssuesHaveGatesOfTheirOwn(t *testing.T) {
 	require.Equal(t, []escalation.Outcome{escalation.OutcomeOverridden, escalation.OutcomeAborted},
 		[]escalation.Outcome{result.Issues[0].Outcome, result.Issues[1].Outcome})
 	require.Equal(t, escalation.OutcomeAborted, result.Outcome)
+}
+
+// TestFixRaisesTheHighestTier answers fix at the gate of a chain whose Tier 1 asks for a tier that is not allowed. The
+// answer runs that tier if the workers allow it by then, whatever the limit of the chain's input. If not, the next gate
+// says how, and no session has run in vain.
+func TestFixRaisesTheHighestTier(t *testing.T) {
+	t.Parallel()
+	begin := func(t *testing.T, workers escalation.Tier) *world {
+		t.Helper()
+		w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 0.2))
+		w.policy.MaxTier = workers
+		w.answerAfter(2*time.Hour, said(escalation.GateFix, "mind the proxy"))
+		return w
+	}
+	raised := func(t *testing.T, w *world, input workflows.ChainInput) {
+		t.Helper()
+		gate := w.gateAfter(t, time.Hour)
+		result, err := w.run(t, input)
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+		require.Equal(t, []escalation.Tier{2, 1}, []escalation.Tier{gate.Tier, gate.MaxTier})
+		require.Equal(t, escalation.RuleMaxTier, gate.Rule)
+		require.Equal(t, escalation.TierSafeRepair, w.ran[1].Tier)
+		require.Equal(t, "mind the proxy", w.ran[1].Guidance)
+		require.Equal(t, escalation.TierSafeRepair, result.MaxTier, "not more than was asked for")
+	}
+	t.Run("of the chain", func(t *testing.T) {
+		t.Parallel()
+		raised(t, begin(t, escalation.TierFullRepair), workflows.ChainInput{MaxTier: 1})
+	})
+	t.Run("of the workers", func(t *testing.T) {
+		t.Parallel()
+		w := begin(t, escalation.TierObserve)
+		w.env.RegisterDelayedCallback(func() { w.policy.MaxTier = escalation.TierFullRepair }, 90*time.Minute)
+		raised(t, w, workflows.ChainInput{})
+	})
+	t.Run("not raised", func(t *testing.T) {
+		t.Parallel()
+		w := begin(t, escalation.TierObserve)
+		gate := w.gateAfter(t, 3*time.Hour)
+		w.answerAfter(4*time.Hour, saidAt("gate-2", escalation.GateAbort, ""))
+		result, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeAborted, result.Outcome)
+		require.Len(t, result.Sessions, 1, "nothing ran in vain")
+		require.Equal(t, "gate-2", gate.ID)
+		require.Equal(t, "tier 2 did not start: the workers allow tier 1 at most; set CLAUDEOPS_MAX_TIER=2 in their claudeops.env, "+
+			"start them anew, and answer once more", gate.Reason)
+		require.Equal(t, escalation.TierSafeRepair, gate.Tier)
+	})
+	t.Run("nobody answers", func(t *testing.T) {
+		t.Parallel()
+		w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03))
+		w.policy.MaxTier, w.policy.Gate.OnTimeout = escalation.TierObserve, escalation.GateFix
+		result, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeAborted, result.Outcome)
+		require.Len(t, result.Sessions, 1)
+	})
+}
+
+// TestPersonLooksAgain answers that what was wrong is repaired. Tier 1 looks: the chain ends, or asks again and can run
+// the tier that waits.
+func TestPersonLooksAgain(t *testing.T) {
+	t.Parallel()
+	for found, want := range map[escalation.VerdictStatus]escalation.Outcome{
+		escalation.VerdictHealthy: escalation.OutcomeResolved, escalation.VerdictEscalate: escalation.OutcomeResolved,
+	} {
+		t.Run(string(found), func(t *testing.T) {
+			t.Parallel()
+			w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictNeedsHuman, 0.2), concludes(found, 0.03),
+				concludes(escalation.VerdictResolved, 0.2))
+			answered := w.answerAfter(time.Hour, said(escalation.GateRecheck, "the disk is replaced"))
+			gate := w.gateAfter(t, 2*time.Hour)
+			if found == escalation.VerdictEscalate {
+				w.answerAfter(3*time.Hour, saidAt("gate-2", escalation.GateFix, ""))
+			}
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.Equal(t, "tier 1 looks, and the chain ends as resolved if all is well, with the guidance", answered.resolution.Next)
+			require.Equal(t, want, result.Outcome)
+			require.Equal(t, escalation.PurposeRecheck, result.Sessions[2].Purpose)
+			require.Equal(t, escalation.TierObserve, w.ran[2].Tier)
+			require.Equal(t, "A person says that it is repaired, and asks you to look whether it is. the disk is replaced", w.ran[2].Guidance)
+			if found == escalation.VerdictEscalate {
+				require.Equal(t, "the problem was reported as healed, and tier 1 still finds it", gate.Reason)
+				require.Equal(t, escalation.TierSafeRepair, w.ran[3].Tier)
+			}
+		})
+	}
+}
+
+// TestGateShowsWhatTheRecordsKnow checks that a gate has the denied calls and the restarts that the records return, and
+// that a person can let a session begin although they are used up.
+func TestGateShowsWhatTheRecordsKnow(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictNeedsHuman, 0.2), concludes(escalation.VerdictResolved, 0.2))
+	w.notes = &escalation.GateNotes{DeniedCalls: []string{"rm x: not granted"}, Denied: 1}
+	w.answerAfter(2*time.Hour, `{"gate_id":"gate-1","action":"fix","force":true,"actor":"anna"}`)
+	gate := w.gateAfter(t, time.Hour)
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, *w.notes, gate.GateNotes)
+	require.Equal(t, "what it saw", gate.Found)
+	require.Equal(t, w.closed[1].SessionID, w.closed[1].Notes.SessionID)
+	require.Nil(t, w.closed[0].Notes, "no gate follows")
+	require.True(t, result.Gates[0].Answer.Force)
+	require.Contains(t, w.requests[len(w.requests)-1].Passes, escalation.RuleCooldown)
 }

@@ -117,7 +117,7 @@ func TestChainWhoseHandoffCannotBeUsed(t *testing.T) {
 			require.Equal(t, tt.problem, events[0].Message)
 			require.Equal(t, result.Sessions[1].SessionID, events[0].SessionID)
 			decided := result.Events[len(result.Events)-2]
-			require.Equal(t, "complete by rule handoff_invalid: "+tt.problem, decided.Message)
+			require.Equal(t, "end (the handoff cannot be used): "+tt.problem, decided.Message)
 			require.True(t, w.closed[1].Release)
 			require.Equal(t, result.Events, w.events)
 		})

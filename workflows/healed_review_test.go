@@ -126,7 +126,7 @@ func TestHealedAtAReviewsGate(t *testing.T) {
 			require.Equal(t, c.outcome, result.Outcome, result.Reason)
 			for _, gate := range seen {
 				require.Equal(t, "c2", gate.Commit, "each gate names the change")
-				require.Equal(t, "tier 1 looks once more, and if all is well, only commit c2 is left to settle",
+				require.Equal(t, "tier 1 looks, and if all is well, only commit c2 is left to settle",
 					gate.Next(escalation.GateClosing{Action: escalation.GateRecheck}))
 			}
 			if c.second == "" {

@@ -74,7 +74,7 @@ func TestGateDetailsShowNews(t *testing.T) {
 	shown := w.detailsAfter(t, 20*time.Minute)
 	_, err := w.run(t, workflows.ChainInput{})
 	require.NoError(t, err)
-	require.Contains(t, *shown, "chain look-9 has found incident-7 worse")
+	require.Contains(t, *shown, "incident-7 is worse, says chain look-9")
 }
 
 // TestWaitThatGoesOnDetaches checks a wait that begins for the day's budget and continues for a busy service. From then

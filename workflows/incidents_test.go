@@ -631,7 +631,7 @@ func TestReturnedIncident(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeResolved, chain.Outcome)
 	require.Equal(t, escalation.RuleReturned, chain.Gates[0].Rule)
-	require.Contains(t, chain.Gates[0].Reason, "has come back 3 times within 24h after repairs")
+	require.Contains(t, chain.Gates[0].Reason, "has come back 3 times within 24 h after repairs")
 	require.Len(t, chain.Gates[0].History, 1)
 	require.Contains(t, chain.Gates[0].History[0], "restarted it")
 	require.Equal(t, escalation.TierSafeRepair, chain.Gates[0].Tier)

@@ -206,6 +206,10 @@ func (m *memoryRecords) KnownIncidents(context.Context, escalation.KnownIncident
 	return nil, nil
 }
 
+func (m *memoryRecords) GateNotes(context.Context, escalation.NotesRequest) (escalation.GateNotes, error) {
+	return escalation.GateNotes{}, nil
+}
+
 func (m *memoryRecords) ChainIncidents(context.Context, escalation.ChainRun, string) (own, healed []escalation.Incident, err error) {
 	return nil, nil, nil
 }

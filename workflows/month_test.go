@@ -305,7 +305,13 @@ func TestMonth(t *testing.T) {
 
 // outcomeOf returns the outcome in the event of a chain's end.
 func outcomeOf(event escalation.Event) escalation.Outcome {
-	return escalation.Outcome(strings.Fields(event.Message)[2])
+	_, said, _ := strings.Cut(event.Message, ": ")
+	for _, outcome := range escalation.Outcomes() {
+		if said == escalation.InWords(outcome) {
+			return outcome
+		}
+	}
+	return escalation.Outcome(said)
 }
 
 func (m *month) check(t *testing.T, records *store.Store) {

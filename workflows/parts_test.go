@@ -122,6 +122,10 @@ func (k *keeper) AppendEvents(_ context.Context, events []escalation.Event) erro
 	return nil
 }
 
+func (k *keeper) GateNotes(context.Context, escalation.NotesRequest) (escalation.GateNotes, error) {
+	return escalation.GateNotes{}, nil
+}
+
 func (k *keeper) ContextWindow(context.Context, string) (int, error) { return 0, nil }
 
 var (

@@ -30,7 +30,7 @@ func TestPlanContinuesAReviewer(t *testing.T) {
 			interrupted := result.Session(gate.Continuation.SessionID)
 			require.Equal(t, []any{escalation.PurposeReview, escalation.SessionTimedOut}, []any{interrupted.Purpose, interrupted.Status})
 			require.Equal(t, []string{"reviewer", "review"}, []string{gate.Role, gate.Resume})
-			require.Equal(t, "the reviewer goes on with session "+interrupted.SessionID+", once it is admitted, with the guidance",
+			require.Equal(t, "the reviewer goes on and keeps what it knows, with the guidance",
 				answered.resolution.Next)
 			require.Equal(t, []string{interrupted.SessionID, "read compose.yaml first"}, []string{w.asked[1].Continues, w.asked[1].Guidance})
 			require.Len(t, w.turns, authors)
@@ -131,7 +131,7 @@ func TestPlanContinuesBySignal(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
 	require.Equal(t, []string{"1", "docs/plan.md"}, []string{gate.Phase, gate.Plan})
-	require.Equal(t, []string{"author, phase 1 (writer): timed_out, $0.50"}, gate.Tried, "its commits are on the branch of the plan")
+	require.Equal(t, []string{"author, phase 1 (writer), $0.50: took too long"}, gate.Tried, "its commits are on the branch of the plan")
 	require.Equal(t, []any{true, gate.Continuation.SessionID, "use port 8080"},
 		[]any{w.turns[1].Continues, w.turns[1].ParentSessionID, w.turns[1].Guidance})
 	require.Contains(t, strings.Join(messagesOf(result.Events, escalation.EventGateOpened), "\n"), "gate-1 waits for a person at phase 1, ")
@@ -160,7 +160,7 @@ func TestPlanOffersNoContinuation(t *testing.T) {
 			require.Equal(t, []string{"author", "auto_fix"}, []string{gate.Role, gate.Resume})
 			require.Nil(t, gate.Continuation)
 			require.Equal(t, []escalation.GateAction{escalation.GateFix, escalation.GateOverride, escalation.GateAbort}, gate.Options)
-			const want = "gate-1 offers no continue_session: the next step is auto_fix, and the last session was that of the reviewer"
+			const want = "gate-1 does not offer to continue: the next step is a correction, and the last session was that of the reviewer"
 			require.Equal(t, want, byUpdate.refusal)
 			require.Contains(t, strings.Join(messagesOf(result.Events, escalation.EventGateRefused), "\n"), want)
 		})

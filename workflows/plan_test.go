@@ -435,7 +435,7 @@ func TestAuthorIsCaught(t *testing.T) {
 			r.Work.Status, r.Work.Summary = "needs_human", "which port?"
 		}, "the author says needs_human: which port?"},
 		"gives no report":  {func(_ *planWorld, r *activities.RunAuthorResult) { r.Work, r.Problem = nil, "no valid report" }, "no valid report"},
-		"runs out of time": {func(_ *planWorld, r *activities.RunAuthorResult) { *r = timedOut(r.Report) }, "ended timed_out"},
+		"runs out of time": {func(_ *planWorld, r *activities.RunAuthorResult) { *r = timedOut(r.Report) }, "took too long"},
 		"the checks keep failing": {func(_ *planWorld, r *activities.RunAuthorResult) {
 			r.Change.Checks, r.Change.CheckOutput = review.QualityFailed, "exit code 1"
 		}, "the checks have failed"},
@@ -597,8 +597,8 @@ func TestPlanFixSaysWhy(t *testing.T) {
 		"too large": {func(r *activities.RunAuthorResult) {
 			r.Change.Files = []review.File{{Path: "a", Listed: true, Added: 100}}
 		}, activities.Correction{Commit: "c1", Why: "has 100 lines"}},
-		"its time is up":                {func(r *activities.RunAuthorResult) { r.Work, r.Report.Status = nil, escalation.SessionTimedOut }, activities.Correction{Commit: "c1", Why: "ended timed_out"}},
-		"its time is up, and no commit": {func(r *activities.RunAuthorResult) { *r = timedOut(r.Report) }, activities.Correction{Why: "ended timed_out"}},
+		"its time is up":                {func(r *activities.RunAuthorResult) { r.Work, r.Report.Status = nil, escalation.SessionTimedOut }, activities.Correction{Commit: "c1", Why: "took too long"}},
+		"its time is up, and no commit": {func(r *activities.RunAuthorResult) { *r = timedOut(r.Report) }, activities.Correction{Why: "took too long"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -824,7 +824,7 @@ func TestPlanReview(t *testing.T) {
 			result, err := w.run(workflows.PlanReviewWorkflow, workflows.PlanInput{})
 			said := messagesOf(result.Events, escalation.EventReview)
 			require.NoError(t, err)
-			require.Regexp(t, "^the plan is (not )?approved by rule ", said[0], "it has no branch yet")
+			require.Regexp(t, "^the plan is (not )?approved: ", said[0], "it has no branch yet")
 			require.Equal(t, c.outcome, result.Outcome, result.Reason)
 			require.Contains(t, result.Reason, c.reason)
 			require.Len(t, w.pushed, c.pushed)

@@ -252,8 +252,8 @@ func TestOverrideOfAnInterruptedCorrection(t *testing.T) {
 	result, err := w.run(t, workflows.ChainInput{})
 	require.NoError(t, err)
 	require.Equal(t, "c3", gate.Commit)
-	require.Equal(t, "commit c3 is pushed as it is with what is open (finding 1: P0 data-loss (compose.yaml:4, auto_fix): the port is wrong), "+
-		"and the chain ends as overridden", answered.resolution.Next)
+	require.Equal(t, "commit c3 is pushed as it is with what is open (finding 1: P0 data-loss (compose.yaml:4): the port is wrong), "+
+		"and the chain ends", answered.resolution.Next)
 	require.Equal(t, escalation.OutcomeOverridden, result.Outcome, result.Reason)
 	require.Equal(t, []string{"c3"}, w.commits())
 	requireRecorded(t, result.Events, w.events)

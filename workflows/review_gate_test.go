@@ -66,7 +66,7 @@ func TestContinuedReview(t *testing.T) {
 				SessionID: first.SessionID, Tier: escalation.TierObserve, Role: "reviewer", Resume: "review", Status: status,
 			}, gate.Continuation, gate.NoContinuation)
 			require.Equal(t, []any{"reviewer", "review", first.SessionID}, []any{gate.Role, gate.Resume, gate.SessionID})
-			require.Equal(t, "the reviewer goes on with session "+first.SessionID+", once it is admitted, with the guidance",
+			require.Equal(t, "the reviewer goes on and keeps what it knows, with the guidance",
 				answered.resolution.Next)
 
 			require.Equal(t, []any{first.SessionID, "read compose.yaml first", "c2"},
@@ -99,7 +99,7 @@ func TestReviewAnew(t *testing.T) {
 	result, err := w.run(t, workflows.ChainInput{})
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
-	require.Equal(t, "the reviewer runs again in a new session, once it is admitted, with the guidance", answered.resolution.Next)
+	require.Equal(t, "the reviewer starts fresh, with the guidance", answered.resolution.Next)
 	require.Equal(t, []string{"", "read compose.yaml first"}, []string{(*asked)[1].Continues, (*asked)[1].Guidance})
 	require.Equal(t, []any{escalation.ContinuityFresh, escalation.ReasonIndependent, int64(0)},
 		[]any{result.Sessions[3].Continuity, result.Sessions[3].ContinuityReason, result.Sessions[3].ParentID})
@@ -126,7 +126,7 @@ func TestContinuedReviewFails(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
 	require.Len(t, result.Gates, 3)
-	const why = "gate-2 offers no continue_session: going on with it was tried, and failed: only a new session may do better"
+	const why = "gate-2 does not offer to continue: going on with it was tried, and failed: only a new session may do better"
 	require.Equal(t, why, again.refusal)
 	require.Contains(t, strings.Join(messagesOf(result.Events, escalation.EventGateRefused), "\n"), why)
 	require.Nil(t, result.Gates[1].Continuation)
@@ -148,7 +148,7 @@ func TestNoContinuedReview(t *testing.T) {
 		role     string
 	}{
 		"the reviewer's findings lead to the author": {
-			reviewer: finds(human), why: "the next step is auto_fix, and the last session was that of the reviewer", role: "author",
+			reviewer: finds(human), why: "the next step is a correction, and the last session was that of the reviewer", role: "author",
 		},
 		"the invalid verdict": {
 			reviewer: breaksOff(escalation.SessionCompleted), why: "it ended without a valid verdict", role: "reviewer",
@@ -192,7 +192,7 @@ func TestNoContinuedReview(t *testing.T) {
 			require.Contains(t, gate.NoContinuation, c.why)
 			require.NotContains(t, gate.Options, escalation.GateContinue)
 
-			want := "gate-1 offers no continue_session: " + gate.NoContinuation
+			want := "gate-1 does not offer to continue: " + gate.NoContinuation
 			require.Equal(t, want, byUpdate.refusal)
 			require.Contains(t, strings.Join(messagesOf(result.Events, escalation.EventGateRefused), "\n"), want)
 			_, err = escalation.ParseGateReply(*gate, "c: go on")
@@ -358,10 +358,10 @@ func TestOverrideAfterAFailedPush(t *testing.T) {
 			w.answerAfter(2*time.Hour, saidAt("gate-2", action, ""))
 			result, err := w.run(t, workflows.ChainInput{})
 			require.NoError(t, err)
-			require.Equal(t, "commit c2 is pushed as it is with what is open (finding 1: P1 a (compose.yaml:4, auto_fix): the port is wrong), "+
-				"and the chain ends as overridden",
+			require.Equal(t, "commit c2 is pushed as it is with what is open (finding 1: P1 a (compose.yaml:4): the port is wrong), "+
+				"and the chain ends",
 				first.Next(escalation.GateClosing{Action: escalation.GateOverride}))
-			require.Equal(t, "the chain ends as aborted, and commit c2 stays on its branch without a push",
+			require.Equal(t, "the chain ends, and commit c2 stays on its branch without a push",
 				first.Next(escalation.GateClosing{Action: escalation.GateAbort}))
 			require.Contains(t, gate.Reason, "no route")
 			require.Equal(t, "what is approved is pushed again", gate.Next(escalation.GateClosing{Action: escalation.GateFix}))
@@ -399,7 +399,7 @@ func TestChecksThatCannotRun(t *testing.T) {
 			result, err := w.run(t, workflows.ChainInput{})
 			require.NoError(t, err)
 			require.Equal(t, []any{"", "quality"}, []any{gate.Role, gate.Resume})
-			require.Equal(t, "tier 2 runs again in a new session, once it is admitted", gate.Next(escalation.GateClosing{Action: escalation.GateFix}))
+			require.Equal(t, "tier 2 starts fresh", gate.Next(escalation.GateClosing{Action: escalation.GateFix}))
 			require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
 			require.Equal(t, &activities.Correction{Commit: "c2", Why: "the checks could not run: the worktree has changes"}, w.ran[2].Correction)
 			require.Equal(t, latest, (*asked)[0].Change.Commit)

@@ -91,7 +91,7 @@ func TestAdvisoryReview(t *testing.T) {
 	require.Equal(t, []any{"reader", 0.5, escalation.PurposeReview, int64(0)},
 		[]any{reviewer.Model, reviewer.BudgetUSD, reviewer.Purpose, reviewer.ParentID})
 	require.Equal(t, w.policy.Tiers[0].AllowedTools, asked.Policy.Tiers[0].AllowedTools, "the reviewer has the permissions of Tier 1")
-	require.Contains(t, people.got[0].Text, "Review: approved by rule reviewed: the reviewer approves c2")
+	require.Contains(t, people.got[0].Text, "Review: approved: the reviewer approves c2")
 	require.Equal(t, []string{"look at jellyfin", "what it saw\n"}, []string{asked.Request, asked.Problem})
 	require.True(t, result.Reviews[0].Approved)
 	require.InDelta(t, 0.63, result.CostUSD, 1e-9)

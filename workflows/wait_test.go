@@ -152,7 +152,7 @@ func TestChainThatCannotWaitAsksForAPerson(t *testing.T) {
 			require.Equal(t, result.Events, w.events, "what explains the end is recorded")
 			decided := result.Events[len(result.Events)-2]
 			require.Equal(t, escalation.EventDecision, decided.Kind)
-			require.Contains(t, decided.Message, "complete by rule "+string(tt.rule))
+			require.Contains(t, decided.Message, "end ("+escalation.InWords(tt.rule)+"): ")
 		})
 	}
 }

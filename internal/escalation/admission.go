@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/escalation/calendar"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
@@ -144,6 +145,8 @@ type IncidentBrief struct {
 	// Healed holds the incidents that the chain's latest ended session has resolved, and on which other chains still
 	// work.
 	Healed []Incident `json:"healed,omitempty"`
+	// Notes is for the gate that follows the chain's latest session; nil if none does.
+	Notes *GateNotes `json:"notes,omitempty"`
 }
 
 // Admit grants or refuses request. It checks in this order: the limit of the account, the budget of the chain, the
@@ -206,7 +209,7 @@ func limitReason(until time.Time, model string) string {
 	}
 	return fmt.Sprintf("the limit of the account%s at the model's provider is used up, and %s starts before its end "+
 		"at %s",
-		of, session, until.UTC().Format(time.RFC3339))
+		of, session, calendar.Clock(until, time.Time{}))
 }
 
 // minBudgetUSD is the smallest budget with which a session can start. No API call costs less. A smaller remainder of a
@@ -354,7 +357,7 @@ func admitEscalation(policy Policy, request AdmissionRequest, facts AdmissionFac
 	}
 	return &Admission{Rule: RuleEscalationLimit, Reason: fmt.Sprintf(
 		"%s cannot start: %d chains have escalated within %s, and %d are allowed", request.Tier,
-		facts.Escalations, ShortDuration(limit.Window.Std()), limit.Max)}
+		facts.Escalations, plaintext.Length(limit.Window.Std()), limit.Max)}
 }
 
 // nextPoll returns the time at which the chain repeats a request that was refused because of other chains. Those chains

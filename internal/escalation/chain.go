@@ -62,6 +62,8 @@ type ChainIncident struct {
 	Kind     string   `json:"kind,omitempty"`
 	Summary  string   `json:"summary,omitempty"`
 	Severity Severity `json:"severity,omitempty"`
+	// Since is the time at which the incident was opened; zero if the chain began with 0.1.0.
+	Since time.Time `json:"since,omitzero"`
 	// Resolved reports whether the incident was resolved when the chain last read it from the records.
 	Resolved bool `json:"resolved,omitempty"`
 	// Handler is the ID of the chain that takes care of the incident; empty if this chain does.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // Decision is the next step of a chain. It follows a session that has ended, or an admission that was refused.
@@ -349,8 +351,12 @@ func decideEscalation(policy Policy, tier Tier, verdict Verdict, input DecisionI
 		return complete(OutcomeNeedsHuman, RuleMaxTier,
 			fmt.Sprintf("%s could not resolve the problem, and no tier is higher", tier))
 	case next > policy.MaxTier:
-		return complete(OutcomeNeedsHuman, RuleMaxTier,
+		decision := complete(OutcomeNeedsHuman, RuleMaxTier,
 			fmt.Sprintf("%s asks for %s, and %s is the highest allowed", tier, next, policy.MaxTier))
+		if decision.Tier = next; policy.MaxTier > tier { // it has not tried yet
+			decision.Tier = policy.MaxTier
+		}
+		return decision
 	}
 	// Skip this after a recheck. The chain decided before the recheck how to begin with a fault that has come back.
 	if returned := input.Recognition.Returned(policy.Returns, -1); returned != nil && input.MinTier == 0 {
@@ -362,12 +368,19 @@ func decideEscalation(policy Policy, tier Tier, verdict Verdict, input DecisionI
 	}
 }
 
+// DecideNotRaised returns the decision on a tier that a person has allowed at a gate, and the workers do not.
+func DecideNotRaised(policy Policy, tier Tier) Decision {
+	return complete(OutcomeNeedsHuman, RuleMaxTier, fmt.Sprintf("%s did not start: the workers allow %s at most; set "+
+		"CLAUDEOPS_MAX_TIER=%d in their claudeops.env, start them anew, and answer once more", tier, policy.MaxTier,
+		int(tier)))
+}
+
 // DecideReturned returns the decision on a fault that has come back too often after repairs. If policy allows
 // TierFullRepair, and no chain has tried that tier for this incident, the decision escalates to TierFullRepair at once.
 // In all other cases the decision asks a person, who can then start the next tier.
 func DecideReturned(policy Policy, incident Incident, next Tier, at time.Time) Decision {
 	reason := fmt.Sprintf("%s has come back %d times within %s after repairs", incident.Describe(),
-		incident.ReturnsWithin(policy.Returns, at), ShortDuration(policy.Returns.Window.Std()))
+		incident.ReturnsWithin(policy.Returns, at), plaintext.Length(policy.Returns.Window.Std()))
 	if policy.MaxTier >= TierFullRepair && incident.HighestTier() < TierFullRepair {
 		return Decision{
 			Action: DecisionEscalate, Tier: TierFullRepair, Rule: RuleReturned,
@@ -430,9 +443,9 @@ func complete(outcome Outcome, rule Rule, reason string) Decision {
 
 func withoutVerdict(session Session) string {
 	if session.Error == "" {
-		return fmt.Sprintf("%s ended without a verdict (%s)", session.Tier, session.Status)
+		return fmt.Sprintf("%s ended without a verdict (%s)", session.Tier, InWords(session.Status))
 	}
-	said := fmt.Sprintf("%s ended without a verdict (%s): %s", session.Tier, session.Status, session.Error)
+	said := fmt.Sprintf("%s ended without a verdict (%s): %s", session.Tier, InWords(session.Status), session.Error)
 	if session.Ending != EndingNone && session.Ending != EndingOurLimit {
 		said = fmt.Sprintf("%s; %s (docs/refusals.md)", strings.TrimRight(said, "."), session.Treatment().Do)
 	}

@@ -73,8 +73,7 @@ func TestDecide(t *testing.T) {
 			want: ended(escalation.OutcomeSuppressed, escalation.RuleDryRun),
 		},
 		"where nothing may repair, nothing splits": {
-			maxTier: 1, session: concluded(1, severalIssues(0)),
-			want: ended(escalation.OutcomeNeedsHuman, escalation.RuleMaxTier),
+			maxTier: 1, session: concluded(1, severalIssues(0)), want: tooHigh(2),
 		},
 		"a person escalates what is healthy": {
 			maxTier: 3, session: concluded(1, verdict(escalation.VerdictHealthy)), requested: 2,
@@ -108,12 +107,10 @@ func TestDecide(t *testing.T) {
 			want: ended(escalation.OutcomeSuppressed, escalation.RuleDryRun),
 		},
 		"the highest tier holds": {
-			maxTier: 2, session: concluded(2, escalate(3)),
-			want: ended(escalation.OutcomeNeedsHuman, escalation.RuleMaxTier),
+			maxTier: 2, session: concluded(2, escalate(3)), want: tooHigh(3),
 		},
-		"a lower tier is no substitute for the one asked for": {
-			maxTier: 2, session: concluded(1, escalate(3)),
-			want: ended(escalation.OutcomeNeedsHuman, escalation.RuleMaxTier),
+		"a lower tier is no substitute for the one asked for, unless a person says so": {
+			maxTier: 2, session: concluded(1, escalate(3)), want: tooHigh(2),
 		},
 		"nothing is above tier 3": {
 			maxTier: 3, session: concluded(3, escalate(0)),
@@ -220,7 +217,10 @@ func TestDecideProperties(t *testing.T) {
 			require.Empty(t, got.Outcome)
 		case escalation.DecisionComplete:
 			require.NotEmpty(t, got.Outcome)
-			require.Zero(t, got.Tier)
+			if got.Tier != 0 {
+				require.Equal(t, escalation.RuleMaxTier, got.Rule)
+				require.Greater(t, got.Tier, session.Tier, "a person would get nothing else")
+			}
 		case escalation.DecisionWait:
 			require.Fail(t, "only a refused session waits")
 		case escalation.DecisionGate:
@@ -291,6 +291,13 @@ func lost(tier escalation.Tier, continuity escalation.Continuity, parent int64) 
 
 func ended(outcome escalation.Outcome, rule escalation.Rule) escalation.Decision {
 	return escalation.Decision{Action: escalation.DecisionComplete, Outcome: outcome, Rule: rule}
+}
+
+// tooHigh returns the decision on a session that asks for more than is allowed. A person can start next.
+func tooHigh(next escalation.Tier) escalation.Decision {
+	decision := ended(escalation.OutcomeNeedsHuman, escalation.RuleMaxTier)
+	decision.Tier = next
+	return decision
 }
 
 func escalates(to escalation.Tier) escalation.Decision {

@@ -12,6 +12,9 @@ type Gate struct {
 	Source GateSource `json:"source"`
 	// Tier is the tier that the action `fix` starts: the tier that ran or was refused before the gate.
 	Tier Tier `json:"tier"`
+	// MaxTier is the highest tier allowed to the chain, if Tier is higher; 0 if it is not. The action `fix` then needs a
+	// CLAUDEOPS_MAX_TIER of the workers that allows Tier: a person's answer raises the limit of the chain so far.
+	MaxTier Tier `json:"max_tier,omitempty"`
 	// Phase is the number of the phase of a plan at which the gate is; empty if the gate belongs to no plan. At such a
 	// gate override accepts the phase, and the work on the plan goes on. PlanItself is the plan as a whole.
 	Phase string `json:"phase,omitempty"`
@@ -26,8 +29,16 @@ type Gate struct {
 	// Refused is the temporary limit because of which there is no review, if Rule is RuleReview and there is such a
 	// limit.
 	Refused Rule `json:"refused,omitempty"`
+	// Higher is the highest tier that a person can ask for instead; 0 if there is none.
+	Higher Tier `json:"higher_tier,omitempty"`
+	// Faults lists what is wrong: the open incidents that the chain works on, the most severe first, at most
+	// MaxGateFaults.
+	Faults []ChainIncident `json:"faults,omitempty"`
+	// Found is what the last agent with a verdict has found, in its words.
+	Found string `json:"found,omitempty"`
 	// Tried lists what the agents did, one sentence for each session, oldest first.
 	Tried []string `json:"tried,omitempty"`
+	GateNotes
 	// Cost is the chain's spending before the gate.
 	Cost
 
@@ -70,6 +81,30 @@ type Gate struct {
 	// Answer describes how the gate was closed; nil while the gate is open.
 	Answer *GateClosing `json:"answer,omitempty"`
 }
+
+// MaxGateFaults limits the incidents that a gate lists.
+const MaxGateFaults = 5
+
+// GateNotes holds what only the records know of a gate.
+type GateNotes struct {
+	// DeniedCalls lists calls of the last session that the guard has denied, each with the reason, at most
+	// MaxDeniedCalls of Denied.
+	DeniedCalls []string `json:"denied_calls,omitempty"`
+	Denied      int      `json:"denied,omitempty"`
+	// Cooldowns says how often the services may still be restarted and redeployed.
+	Cooldowns []ServiceState `json:"cooldowns,omitempty"`
+}
+
+// NotesRequest asks for the GateNotes of a gate after a session.
+type NotesRequest struct {
+	SessionID string    `json:"session_id"`
+	Services  []string  `json:"services,omitempty"`
+	Limits    Cooldowns `json:"limits"`
+	At        time.Time `json:"at"`
+}
+
+// MaxDeniedCalls limits the denied calls that a gate lists.
+const MaxDeniedCalls = 3
 
 // GateNews is news about an incident: another chain's finding, or the closing of the incident by a person.
 type GateNews struct {
@@ -118,8 +153,8 @@ const (
 	GateFix      GateAction = "fix"              // run the tier again in a new session
 	GateOverride GateAction = "override"         // accept the state; end as overridden
 	GateAbort    GateAction = "abort"            // end as aborted
-	// GateRecheck runs TierObserve once more. A chain takes this action itself if the incidents at its gate have
-	// healed. People cannot choose this action.
+	// GateRecheck runs TierObserve once more, because a person has repaired what was wrong. A chain takes this action
+	// itself if other chains have found the incidents at its gate healed.
 	GateRecheck GateAction = "recheck"
 )
 
@@ -129,6 +164,8 @@ type GateAnswer struct {
 	Action GateAction `json:"action"`
 	// Guidance is text for the agent, with at most MaxGuidance characters.
 	Guidance string `json:"guidance,omitempty"`
+	// Force starts the session now, although the restarts of its services are used up.
+	Force bool `json:"force,omitempty"`
 	// Actor names the person who answers. It is only what the client says, unless Verified is set.
 	Actor string `json:"actor"`
 	// Verified reports that the person has logged in to the server of the pages under this name. That server sets it;
@@ -143,6 +180,8 @@ const MaxGuidance = 10_000
 type GateClosing struct {
 	Action   GateAction `json:"action"`
 	Guidance string     `json:"guidance,omitempty"`
+	// Force reports that the session starts although the restarts of its services are used up.
+	Force bool `json:"force,omitempty"`
 	// Actor names the person who answered; empty if the gate was closed without an answer.
 	Actor string `json:"actor,omitempty"`
 	// Verified reports that the person had logged in under this name.

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/claudeops/claudeops/internal/escalation/calendar"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
@@ -21,6 +22,7 @@ var gateWords = []struct {
 }{
 	{GateContinue, []string{"c", "continue-session", "continue_session"}},
 	{GateFix, []string{"f", "fix"}},
+	{GateRecheck, []string{"l", "look-again", "look_again", "recheck"}},
 	{GateOverride, []string{"o", "override"}},
 	{GateAbort, []string{"q", "abort"}},
 }
@@ -66,7 +68,7 @@ func (a GateAnswer) Validate() error {
 	case blank(a.GateID):
 		return errors.New("gate_id is empty: name the gate that you answer")
 	case a.Action.Letter() == "":
-		return fmt.Errorf("action %q is unknown: it must be continue_session, fix, override or abort",
+		return fmt.Errorf("action %q is unknown: it must be continue_session, fix, recheck, override or abort",
 			clipWord(string(a.Action)))
 	}
 	if err := CheckActor(a.Actor); err != nil {
@@ -114,9 +116,9 @@ func (g *Gate) Check(answer GateAnswer) error {
 func (g *Gate) offers(action GateAction) error {
 	switch {
 	case action == GateContinue && g.Continuation == nil && g.NoContinuation != "":
-		return fmt.Errorf("%s offers no %s: %s", g.ID, action, g.NoContinuation)
+		return fmt.Errorf("%s does not offer to %s: %s", g.ID, InWords(action), g.NoContinuation)
 	case !slices.Contains(g.Options, action), action == GateContinue && g.Continuation == nil:
-		return fmt.Errorf("%s offers no %s: choose %s", g.ID, action, g.spellOptions())
+		return fmt.Errorf("%s does not offer to %s: choose %s", g.ID, InWords(action), g.spellOptions())
 	}
 	return nil
 }
@@ -125,25 +127,25 @@ func (g *Gate) offers(action GateAction) error {
 func (g *Gate) spellOptions() string {
 	spelled := make([]string, 0, len(g.Options))
 	for _, option := range g.Options {
-		spelled = append(spelled, fmt.Sprintf("%s (%s)", option.Letter(), option))
+		spelled = append(spelled, fmt.Sprintf("%s (%s)", option.Letter(), InWords(option)))
 	}
 	return strings.Join(spelled, ", ")
 }
 
 // String says who closed the gate, and when.
 func (c GateClosing) String() string {
-	at := c.At.UTC().Format(time.RFC3339)
+	at := calendar.Clock(c.At, time.Time{})
 	switch {
 	case c.Cancelled:
 		return "the chain was cancelled at " + at
 	case c.ToTier != 0:
 		return fmt.Sprintf("a person asked for %s at %s", c.ToTier, at)
-	case c.Action == GateRecheck:
+	case c.Action == GateRecheck && c.Actor == "":
 		return fmt.Sprintf("its incidents were found healed at %s", at)
 	case c.Actor == "":
-		return fmt.Sprintf("nobody answered until %s, so it was %s", at, c.Action)
+		return fmt.Sprintf("nobody answered until %s, so it was %s", at, InWords(c.Action))
 	default:
-		return fmt.Sprintf("%s answered %s at %s", c.Who(), c.Action, at)
+		return fmt.Sprintf("%s answered %s at %s", c.Who(), InWords(c.Action), at)
 	}
 }
 

@@ -55,10 +55,10 @@ func TestParseGateReplyRefuses(t *testing.T) {
 		gate       escalation.Gate
 		text, want string
 	}{
-		"nothing":  {openGate(everyAction...), "", `"" is no answer: type c (continue_session), f (fix), o (override), q (abort)`},
+		"nothing":  {openGate(everyAction...), "", `"" is no answer: type c (continue), f (fix), o (override), q (abort)`},
 		"a word":   {withoutContinuation, "continue it", `"continue it" is no answer: type f (fix), o (override), q (abort)`},
-		"c":        {withoutContinuation, "c: go on", "gate-1 offers no continue_session: the transcript is gone"},
-		"fix":      {openGate(everyAction[2:]...), "f", "gate-1 offers no fix: choose o (override), q (abort)"},
+		"c":        {withoutContinuation, "c: go on", "gate-1 does not offer to continue: the transcript is gone"},
+		"fix":      {openGate(everyAction[2:]...), "f", "gate-1 does not offer to fix: choose o (override), q (abort)"},
 		"too long": {withoutContinuation, "f: " + strings.Repeat("ä", 10_001), "guidance has 10001 characters, and at most 10000 are allowed"},
 	} {
 		_, err := escalation.ParseGateReply(test.gate, test.text)
@@ -78,8 +78,8 @@ func TestGateCheck(t *testing.T) {
 	}{
 		"no gate":         {func(_ *escalation.Gate, a *escalation.GateAnswer) { a.GateID = " " }, "gate_id is empty: name the gate that you answer"},
 		"another gate":    {func(_ *escalation.Gate, a *escalation.GateAnswer) { a.GateID = "gate-2" }, `gate "gate-2" is not the one that is asked: it is gate-1`},
-		"unknown action":  {func(_ *escalation.Gate, a *escalation.GateAnswer) { a.Action = "go" }, `action "go" is unknown: it must be continue_session, fix, override or abort`},
-		"a letter":        {func(_ *escalation.Gate, a *escalation.GateAnswer) { a.Action = "f" }, `action "f" is unknown: it must be continue_session, fix, override or abort`},
+		"unknown action":  {func(_ *escalation.Gate, a *escalation.GateAnswer) { a.Action = "go" }, `action "go" is unknown: it must be continue_session, fix, recheck, override or abort`},
+		"a letter":        {func(_ *escalation.Gate, a *escalation.GateAnswer) { a.Action = "f" }, `action "f" is unknown: it must be continue_session, fix, recheck, override or abort`},
 		"no actor":        {func(_ *escalation.Gate, a *escalation.GateAnswer) { a.Actor = "\t" }, "actor is empty: say who you are"},
 		"a long actor":    {func(_ *escalation.Gate, a *escalation.GateAnswer) { a.Actor = strings.Repeat("ä", 201) }, "actor has 201 characters, and at most 200 are allowed"},
 		"a control actor": {func(_ *escalation.Gate, a *escalation.GateAnswer) { a.Actor = "a\x1b[2J" }, "actor has characters that cannot be printed: give a plain name"},
@@ -88,19 +88,19 @@ func TestGateCheck(t *testing.T) {
 		"long guidance":   {func(_ *escalation.Gate, a *escalation.GateAnswer) { a.Guidance += "ä" }, "guidance has 10001 characters, and at most 10000 are allowed"},
 		"ineligible": {func(g *escalation.Gate, a *escalation.GateAnswer) {
 			*g, a.Action = openGate(everyAction[1:]...), escalation.GateContinue
-		}, "gate-1 offers no continue_session: the transcript is gone"},
+		}, "gate-1 does not offer to continue: the transcript is gone"},
 		"listed, but without its session": {func(g *escalation.Gate, a *escalation.GateAnswer) {
 			g.Continuation, a.Action = nil, escalation.GateContinue
-		}, "gate-1 offers no continue_session: choose c (continue_session), f (fix), o (override), q (abort)"},
+		}, "gate-1 does not offer to continue: choose c (continue), f (fix), o (override), q (abort)"},
 		"answered": {func(g *escalation.Gate, _ *escalation.GateAnswer) {
 			g.Answer = &escalation.GateClosing{Action: escalation.GateAbort, Actor: "ben", At: at}
-		}, "gate-1 is closed: ben answered abort at 2026-03-04T05:06:07Z"},
+		}, "gate-1 is closed: ben answered abort at Mar 4, 05:06 UTC"},
 		"expired": {func(g *escalation.Gate, _ *escalation.GateAnswer) {
 			g.Answer = &escalation.GateClosing{Action: escalation.GateFix, At: at}
-		}, "gate-1 is closed: nobody answered until 2026-03-04T05:06:07Z, so it was fix"},
+		}, "gate-1 is closed: nobody answered until Mar 4, 05:06 UTC, so it was fix"},
 		"escalated": {func(g *escalation.Gate, _ *escalation.GateAnswer) {
 			g.Answer = &escalation.GateClosing{At: at, ToTier: 3}
-		}, "gate-1 is closed: a person asked for tier 3 at 2026-03-04T05:06:07Z"},
+		}, "gate-1 is closed: a person asked for tier 3 at Mar 4, 05:06 UTC"},
 	} {
 		gate, answer := openGate(everyAction...), good
 		test.change(&gate, &answer)

@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // Gated replaces a decision that would end the chain as needs_human or failed. The new decision opens a gate. Gated
@@ -44,6 +45,10 @@ type GateInput struct {
 	SpentEstimated bool
 	// Tried lists what the agents did, one sentence for each session.
 	Tried []string
+	// Incidents are those that the chain has met, and Sessions its sessions. Notes comes from the records.
+	Incidents []ChainIncident
+	Sessions  []Session
+	Notes     GateNotes
 	// History describes the earlier repairs of a fault that has come back, one line for each.
 	History []string
 	// Commit is the commit that the answer override accepts; empty if there is none. Open describes its open findings,
@@ -88,6 +93,7 @@ func NewGate(policy Policy, o GateInput) Gate {
 		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier, Phase: o.Phase, Plan: o.Plan,
 		Commit: o.Commit, Open: o.Open, Approved: o.Approved, NoRemote: o.NoRemote,
 		Rule: o.Decision.Rule, Reason: o.Decision.Reason, Refused: o.Decision.Refused,
+		Faults: faultsOf(o.Incidents), Found: foundBy(o.Sessions), GateNotes: o.Notes,
 		Tried: o.Tried, History: o.History, Cost: Cost{CostUSD: o.SpentUSD, CostEstimated: o.SpentEstimated},
 		OpenedAt: o.At, ExpiresAt: o.At.Add(policy.Gate.Timeout.Std()), OnTimeout: GateAbort,
 	}
@@ -97,19 +103,54 @@ func NewGate(policy Policy, o GateInput) Gate {
 	if o.Loop != nil {
 		gate.Role, gate.Resume = o.Loop.Role, o.Loop.Resume
 	}
+	switch {
+	case o.Phase != "":
+	case o.Tier > policy.MaxTier:
+		gate.MaxTier = policy.MaxTier
+	case o.Tier < policy.MaxTier && !policy.Gate.Restricts():
+		gate.Higher = policy.MaxTier
+	}
 	gate.Continuation, gate.NoContinuation = ContinuationOf(o)
 	if gate.Continuation != nil {
 		gate.Options = append(gate.Options, GateContinue)
 	}
 	free := gate.Repeats() != ""                                           // it starts no session
 	wrong := o.Last != nil && !o.Refused && o.Last.Ending == EndingRequest // it would be refused again
-	if policy.Gate.OnTimeout == GateFix && !wrong && (free || o.budgetLeft(policy)) &&
+	if policy.Gate.OnTimeout == GateFix && !wrong && gate.MaxTier == 0 && (free || o.budgetLeft(policy)) &&
 		automatic(o.Before, GateFix) < maxAutomaticFixes {
 		gate.OnTimeout = GateFix
 	}
-	gate.Options = append(gate.Options, GateFix, GateOverride, GateAbort)
+	gate.Options = append(gate.Options, GateFix)
+	if o.Phase == "" && (o.Last != nil || o.Tier > TierObserve) { // there is something to look at again
+		gate.Options = append(gate.Options, GateRecheck)
+	}
+	gate.Options = append(gate.Options, GateOverride, GateAbort)
 	gate.Budget = o.budget(policy)
 	return gate
+}
+
+// faultsOf returns the open incidents of which the chain itself takes care, the most severe first.
+func faultsOf(incidents []ChainIncident) []ChainIncident {
+	own := slices.DeleteFunc(slices.Clone(incidents), func(incident ChainIncident) bool {
+		return incident.Handler != "" || incident.Resolved || incident.Summary == ""
+	})
+	slices.SortStableFunc(own, func(a, b ChainIncident) int { return CompareSeverity(a.Severity, b.Severity) })
+	return own[:min(len(own), MaxGateFaults)]
+}
+
+// foundBy returns what the latest session with a verdict has found, and its tier if a later session has no verdict.
+func foundBy(sessions []Session) string {
+	for i, session := range slices.Backward(sessions) {
+		if session.Verdict == nil || session.Purpose == PurposeReview {
+			continue
+		}
+		found := cut(plaintext.Compact(cmp.Or(session.Verdict.Summary, session.Verdict.Findings)), maxIncidentText)
+		if found != "" && i < len(sessions)-1 {
+			found += " (" + session.Tier.String() + ")"
+		}
+		return found
+	}
+	return ""
 }
 
 // budget says under which budget a session starts after the gate, if a budget has opened it or is spent; empty if none
@@ -119,8 +160,8 @@ func (o GateInput) budget(policy Policy) string {
 	last := o.Last
 	switch {
 	case !o.budgetLeft(policy) && policy.OwnBudgetUSD > 0:
-		return fmt.Sprintf("with another $%.2f, as far as the CLAUDEOPS_CHAIN_BUDGET_USD permits that is set then",
-			policy.OwnBudgetUSD)
+		return fmt.Sprintf("with another %s, as far as the CLAUDEOPS_CHAIN_BUDGET_USD permits that is set then",
+			plaintext.Dollars(policy.OwnBudgetUSD))
 	case !o.budgetLeft(policy) || o.Decision.Rule == RuleChainBudget:
 		setting = "CLAUDEOPS_CHAIN_BUDGET_USD"
 	case o.Decision.Rule == RuleDayBudget || o.Decision.Refused == RuleDayBudget:
@@ -196,9 +237,9 @@ func ContinuationOf(o GateInput) (*Continuation, string) {
 	case last.Status == SessionStopped || last.Status == SessionRunning:
 		return nil, fmt.Sprintf("%s was stopped", last.Tier)
 	case last.Status == SessionTranscriptLost || last.Status == SessionResumeFailed:
-		return nil, fmt.Sprintf("%s could not load its conversation (%s)", last.Tier, last.Status)
+		return nil, fmt.Sprintf("%s could not load its conversation (%s)", last.Tier, InWords(last.Status))
 	case !last.Treatment().Continues:
-		return nil, fmt.Sprintf("%s would end in the same way in its conversation (%s)", last.Tier, last.Ending)
+		return nil, fmt.Sprintf("%s would end in the same way in its conversation (%s)", last.Tier, InWords(last.Ending))
 	case last.ReportedSessionID == "":
 		return nil, fmt.Sprintf("%s did not come to have a conversation", last.Tier)
 	case o.Transcript == TranscriptGone:
@@ -270,133 +311,6 @@ func automatic(gates []Gate, action GateAction) int {
 	return count
 }
 
-// Next describes in a sentence what the chain does after the gate is closed in the given way.
-func (g *Gate) Next(closing GateClosing) string {
-	told := ""
-	ofTier := strings.Contains(g.Budget, fmt.Sprintf("CLAUDEOPS_TIER%d_", int(g.Tier)))
-	if g.Budget != "" && (closing.ToTier == 0 || !ofTier) {
-		told = " " + g.Budget
-	}
-	if !blank(closing.Guidance) {
-		told += ", with the guidance"
-	}
-	if g.Rule == RuleAccountLimit && closing.Actor != "" {
-		told += ", also before the end of the limit, in case the worker has another key"
-	}
-	switch {
-	case closing.ToTier != 0:
-		return fmt.Sprintf("%s runs, once it is admitted%s", closing.ToTier, told)
-	case closing.Action == GateContinue && g.Continuation != nil:
-		return fmt.Sprintf("%s goes on with session %s, once it is admitted%s", g.NextRunner(),
-			g.Continuation.SessionID, told)
-	case closing.Action == GateFix && g.Fresh:
-		return fmt.Sprintf("%s runs again in a new session, without the conversation that cannot be used, once it is "+
-			"admitted%s",
-			g.Tier, told)
-	case closing.Action == GateFix && g.Repeats() != "":
-		return g.Repeats()
-	case closing.Action == GateFix:
-		return fmt.Sprintf("%s runs again in a new session, once it is admitted%s", g.NextRunner(), told)
-	case closing.Action == GateRecheck && g.Commit != "":
-		return fmt.Sprintf("%s looks once more, and if all is well, only %s is left to settle", TierObserve,
-			shortCommit(g.Commit))
-	case closing.Action == GateRecheck:
-		return fmt.Sprintf("%s looks once more, and the chain ends as resolved if all is well", TierObserve)
-	case closing.Action == GateOverride && g.pushes():
-		return "nothing is pushed, the commits stay on their branch, and the work ends as overridden"
-	case closing.Action == GateOverride && g.Phase == PlanItself && g.Commit != "":
-		return fmt.Sprintf("the plan is accepted as %s has it%s, which %s", shortCommit(g.Commit), g.accepting(),
-			g.pushed())
-	case closing.Action == GateOverride && g.Phase == PlanItself:
-		return "the plan is accepted as it is" + g.accepting()
-	case closing.Action == GateOverride && g.Phase != "" && g.Commit == "":
-		return fmt.Sprintf("phase %s is passed over without a commit, and the work on the plan goes on", g.Phase)
-	case closing.Action == GateOverride && g.Phase != "":
-		return fmt.Sprintf("phase %s is accepted as %s has it%s, and the work on the plan goes on",
-			g.Phase, shortCommit(g.Commit), g.accepting())
-	case closing.Action == GateOverride && g.Commit != "":
-		return fmt.Sprintf("%s %s as it is%s, and the chain ends as overridden", shortCommit(g.Commit), g.pushed(),
-			g.accepting())
-	case closing.Action == GateOverride:
-		return "the state is accepted, and the chain ends as overridden"
-	case g.Approved != "" && g.Commit != "" && g.Commit != g.Approved:
-		return fmt.Sprintf("the chain ends as aborted, and what was approved, up to %s, and %s stay on their branch "+
-			"without a push",
-			shortCommit(g.Approved), shortCommit(g.Commit))
-	case g.Approved != "":
-		return "the chain ends as aborted, and what was approved, up to " + shortCommit(g.Approved) +
-			", stays on its branch without a push"
-	case g.Commit != "":
-		return "the chain ends as aborted, and " + shortCommit(g.Commit) + " stays on its branch without a push"
-	default:
-		return "the chain ends as aborted"
-	}
-}
-
-// pushed says what becomes of an accepted commit.
-func (g *Gate) pushed() string {
-	if g.NoRemote {
-		return "stays on its branch (the repository has no remote)"
-	}
-	return "is pushed"
-}
-
-// shortCommit names a commit by the beginning of its hash.
-func shortCommit(commit string) string { return "commit " + commit[:min(len(commit), 12)] }
-
-// accepting names what the action override accepts besides the commit; empty if there is nothing.
-func (g *Gate) accepting() string {
-	if g.Open == "" {
-		return ""
-	}
-	return " with what is open (" + g.Open + ")"
-}
-
-// NextRunner names whose session the actions continue_session and fix start: a tier, the author or the reviewer.
-func (g *Gate) NextRunner() string {
-	if g.Role != "" {
-		return "the " + g.Role
-	}
-	return g.Tier.String()
-}
-
-// Place names the tier of the gate, or the phase of a plan at which it is.
-func (g *Gate) Place() string {
-	switch g.Phase {
-	case "":
-		return g.Tier.String()
-	case PlanItself:
-		return "the plan"
-	}
-	return "phase " + g.Phase
-}
-
-// pushes reports whether all phases of a plan are approved, and their commits could not be pushed.
-func (g *Gate) pushes() bool { return g.Phase != "" && g.Resume == "approved" }
-
-// Repeats says what the action fix repeats at the gate of a plan if no session runs next; empty if one does.
-func (g *Gate) Repeats() string {
-	switch {
-	case g.Role != "" || g.Resume == "":
-		return ""
-	case g.Resume == "approved":
-		return "what is approved is pushed again"
-	case g.Phase == "":
-		return ""
-	default:
-		return "the checks run again"
-	}
-}
-
-// Describe describes the session in a sentence without its subject "session".
-func (c *Continuation) Describe() string {
-	who, state := c.Tier.String(), ""
-	if c.Role != "" {
-		who, state = "the "+c.Role, " in state "+c.Resume
-	}
-	return fmt.Sprintf("%s of %s, which ended %s, can be continued%s", c.SessionID, who, c.Status, state)
-}
-
 // Ends reports whether the chain ends because of how g was closed. For an open gate it returns false.
 func (g *Gate) Ends() bool {
 	if g.Answer == nil {
@@ -435,7 +349,11 @@ func (g *Gate) Allows() []Rule {
 	if g.Answer == nil || g.Answer.Actor == "" {
 		return nil
 	}
-	return []Rule{cmp.Or(g.Refused, g.Rule), RuleAccountLimit}
+	allowed := []Rule{cmp.Or(g.Refused, g.Rule), RuleAccountLimit}
+	if g.Answer.Force {
+		allowed = append(allowed, RuleCooldown)
+	}
+	return allowed
 }
 
 // expiredRule returns the rule of the decision that ends the chain when nobody has answered at the gate. If a temporary

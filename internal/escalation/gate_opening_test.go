@@ -61,8 +61,8 @@ func TestGateEligibility(t *testing.T) {
 		"failed without a verdict":        {session: endedSession(2, escalation.SessionFailed, ""), source: escalation.GateFailed, tier: 2},
 		"failed, and has no conversation": {session: without(endedSession(2, escalation.SessionFailed, "")), source: escalation.GateFailed, tier: 2, without: "did not come to have a conversation"},
 		"completed without a verdict":     {session: endedSession(2, completed, ""), source: escalation.GateFailed, tier: 2},
-		"the conversation did not load":   {session: endedSession(2, escalation.SessionResumeFailed, ""), source: escalation.GateFailed, tier: 2, without: "could not load its conversation (resume_failed)"},
-		"the conversation is lost":        {session: endedSession(2, escalation.SessionTranscriptLost, ""), source: escalation.GateFailed, tier: 2, without: "could not load its conversation (transcript_lost)"},
+		"the conversation did not load":   {session: endedSession(2, escalation.SessionResumeFailed, ""), source: escalation.GateFailed, tier: 2, without: "could not load its conversation (could not be continued)"},
+		"the conversation is lost":        {session: endedSession(2, escalation.SessionTranscriptLost, ""), source: escalation.GateFailed, tier: 2, without: "could not load its conversation (the conversation is lost)"},
 		"timed out":                       {session: endedSession(2, escalation.SessionTimedOut, ""), source: escalation.GateTimedOut, tier: 2},
 		"its budget is spent":             {session: endedSession(2, escalation.SessionBudgetExhausted, ""), source: escalation.GateBudget, tier: 2},
 		"its own budget is spent": {
@@ -112,7 +112,11 @@ func TestGateEligibility(t *testing.T) {
 			gate := escalation.NewGate(policy, opening)
 			require.Equal(t, tt.source, gate.Source)
 			require.Equal(t, tt.tier, gate.Tier)
-			options := []escalation.GateAction{escalation.GateContinue, escalation.GateFix, escalation.GateOverride, escalation.GateAbort}
+			all := []escalation.GateAction{escalation.GateContinue, escalation.GateFix, escalation.GateRecheck, escalation.GateOverride, escalation.GateAbort}
+			options := slices.Clone(all)
+			if tt.session == nil {
+				options = slices.Delete(options, 2, 3)
+			}
 			require.Equal(t, tt.budget, gate.Budget)
 			if tt.without == "" {
 				require.Equal(t, &escalation.Continuation{SessionID: "the-session", Tier: tt.tier, Status: tt.session.Status}, gate.Continuation)
@@ -123,7 +127,7 @@ func TestGateEligibility(t *testing.T) {
 				options = slices.Delete(options, 0, 1)
 			}
 			require.Equal(t, options, gate.Options)
-			for _, action := range []escalation.GateAction{escalation.GateContinue, escalation.GateFix, escalation.GateOverride, escalation.GateAbort} {
+			for _, action := range all {
 				err := gate.Check(escalation.GateAnswer{GateID: "gate-1", Action: action, Actor: "anna"})
 				require.Equal(t, slices.Contains(options, action), err == nil, "%s: %v", action, err)
 			}
@@ -274,15 +278,15 @@ func TestAFixThatNeedsNoSession(t *testing.T) {
 func TestGateSaysWhatBecomesOfCommits(t *testing.T) {
 	t.Parallel()
 	const override, abort = escalation.GateOverride, escalation.GateAbort
-	const aborted = "the chain ends as aborted"
+	const aborted = "the chain ends"
 	for _, c := range []struct {
 		gate   escalation.Gate
 		action escalation.GateAction
 		want   string
 	}{
-		{escalation.Gate{Commit: "c2"}, override, "commit c2 is pushed as it is, and the chain ends as overridden"},
+		{escalation.Gate{Commit: "c2"}, override, "commit c2 is pushed as it is, and the chain ends"},
 		{escalation.Gate{Commit: "c2"}, abort, aborted + ", and commit c2 stays on its branch without a push"},
-		{escalation.Gate{Commit: "c2", NoRemote: true}, override, "commit c2 stays on its branch (the repository has no remote) as it is, and the chain ends as overridden"},
+		{escalation.Gate{Commit: "c2", NoRemote: true}, override, "commit c2 stays on its branch (the repository has no remote) as it is, and the chain ends"},
 		{escalation.Gate{Phase: "2", Approved: "c1"}, abort, aborted + ", and what was approved, up to commit c1, stays on its branch without a push"},
 		{escalation.Gate{Phase: "2", Approved: "c1", Commit: "c2"}, abort, aborted + ", and what was approved, up to commit c1, and commit c2 stay on their branch without a push"},
 		{escalation.Gate{Phase: escalation.PlanItself, Approved: "c2", Commit: "c2", Resume: "approved"}, abort, aborted + ", and what was approved, up to commit c2, stays on its branch without a push"},
@@ -317,18 +321,18 @@ func TestGateSaysWhatIsNext(t *testing.T) {
 	gate := openGate(everyAction...)
 	gate.Tier, gate.Reason = 2, "tier 2 asks for a person"
 	for want, closing := range map[string]escalation.GateClosing{
-		"tier 2 goes on with session s, once it is admitted, with the guidance": {Action: escalation.GateContinue, Guidance: "x"},
-		"tier 2 runs again in a new session, once it is admitted":               {Action: escalation.GateFix},
-		"the state is accepted, and the chain ends as overridden":               {Action: escalation.GateOverride},
-		"the chain ends as aborted":                                             {Action: escalation.GateAbort},
-		"tier 3 runs, once it is admitted":                                      {ToTier: 3},
+		"tier 2 goes on and keeps what it knows, with the guidance": {Action: escalation.GateContinue, Guidance: "x"},
+		"tier 2 starts fresh":               {Action: escalation.GateFix},
+		"the state is accepted, and the chain ends":               {Action: escalation.GateOverride},
+		"the chain ends":                                             {Action: escalation.GateAbort},
+		"tier 3 runs":                                      {ToTier: 3},
 	} {
 		require.Equal(t, want, gate.Next(closing))
 	}
 	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	for want, closing := range map[string]escalation.GateClosing{
-		"anna answered override at 2026-03-04T05:06:07Z at gate-1 (tier 2 asks for a person)":              {Action: escalation.GateOverride, Actor: "anna", At: at},
-		"nobody answered until 2026-03-04T05:06:07Z, so it was abort at gate-1 (tier 2 asks for a person)": {Action: escalation.GateAbort, At: at},
+		"anna answered override at Mar 4, 05:06 UTC at gate-1 (tier 2 asks for a person)":              {Action: escalation.GateOverride, Actor: "anna", At: at},
+		"nobody answered until Mar 4, 05:06 UTC, so it was abort at gate-1 (tier 2 asks for a person)": {Action: escalation.GateAbort, At: at},
 		"the chain was cancelled": {Action: escalation.GateAbort, At: at, Cancelled: true},
 	} {
 		decision, ends := gate.Ending(closing)

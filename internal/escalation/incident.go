@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation/calendar"
 )
 
 // Incident is one fault of one or more services, from its first sighting to its end. Several chains can work on an
@@ -217,13 +219,8 @@ func CheckIncidentID(id string) error {
 // CompareUrgency compares two open incidents for sorting: the more severe one comes first, then the one that was seen
 // later, then the older one.
 func CompareUrgency(a, b *Incident) int {
-	switch {
-	case MoreSevere(a.Severity, b.Severity):
-		return -1
-	case MoreSevere(b.Severity, a.Severity):
-		return 1
-	}
-	return cmp.Or(b.LastSeenAt.Compare(a.LastSeenAt), a.OpenedAt.Compare(b.OpenedAt))
+	return cmp.Or(CompareSeverity(a.Severity, b.Severity), b.LastSeenAt.Compare(a.LastSeenAt),
+		a.OpenedAt.Compare(b.OpenedAt))
 }
 
 // StateOf computes the state of an incident from its other fields.
@@ -293,9 +290,9 @@ func (i *Incident) History(most int) []string {
 		if chain.Tier == 0 {
 			continue
 		}
-		line := fmt.Sprintf("%s: %s of chain %s", chain.At.UTC().Format(time.RFC3339), chain.Tier, chain.ChainID)
+		line := fmt.Sprintf("%s: %s of chain %s", calendar.Clock(chain.At, time.Time{}), chain.Tier, chain.ChainID)
 		if chain.Outcome != "" {
-			line += fmt.Sprintf(" (%s)", chain.Outcome)
+			line += fmt.Sprintf(" (%s)", InWords(chain.Outcome))
 		}
 		if chain.Did != "" {
 			line += ": " + chain.Did
@@ -314,11 +311,7 @@ func MostImportant(incidents []Incident) []Incident {
 	}
 	byRank := slices.Clone(incidents)
 	slices.SortStableFunc(byRank, func(a, b Incident) int {
-		if order := cmp.Compare(slices.Index(severities, a.Severity),
-			slices.Index(severities, b.Severity)); order != 0 {
-			return order
-		}
-		return b.LastSeenAt.Compare(a.LastSeenAt)
+		return cmp.Or(CompareSeverity(a.Severity, b.Severity), b.LastSeenAt.Compare(a.LastSeenAt))
 	})
 	kept := map[string]bool{}
 	for i := range byRank[:MaxKnownIncidents] {

@@ -16,7 +16,12 @@ func (i Issue) FirstTier(observer Tier) Tier { return max(i.RecommendedTier, obs
 var severities = []Severity{SeverityCritical, SeverityWarning, SeverityInfo}
 
 // MoreSevere reports whether the severity a is worse than b.
-func MoreSevere(a, b Severity) bool { return slices.Index(severities, a) < slices.Index(severities, b) }
+func MoreSevere(a, b Severity) bool { return CompareSeverity(a, b) < 0 }
+
+// CompareSeverity compares severities for sorting, the worst first.
+func CompareSeverity(a, b Severity) int {
+	return cmp.Compare(slices.Index(severities, a), slices.Index(severities, b))
+}
 
 // MostSevereFirst returns the indexes of issues, the most severe issue first. Issues of equal severity keep their
 // order.
@@ -25,8 +30,9 @@ func MostSevereFirst(issues []Issue) []int {
 	for i := range indexes {
 		indexes[i] = i
 	}
-	rank := func(i int) int { return slices.Index(severities, issues[i].Severity) }
-	slices.SortStableFunc(indexes, func(a, b int) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(indexes, func(a, b int) int {
+		return CompareSeverity(issues[a].Severity, issues[b].Severity)
+	})
 	return indexes
 }
 

@@ -155,7 +155,7 @@ func (r Review) Describe() string {
 	if r.Approved {
 		result = "approved"
 	}
-	text := fmt.Sprintf("%s by rule %s: %s", result, r.Rule, r.Reason)
+	text := result + ": " + r.Reason
 	if r.Pushed != "" {
 		text += "; pushed to " + r.Pushed
 	}

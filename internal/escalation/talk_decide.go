@@ -208,7 +208,7 @@ func (in TalkInput) problem() (why, do string) {
 	}
 	switch in.Session.Status {
 	case SessionTimedOut:
-		return fmt.Sprintf("the time for a turn (%s) is over", ShortDuration(in.Limit.Timeout.Std())),
+		return fmt.Sprintf("the time for a turn (%s) is over", plaintext.Length(in.Limit.Timeout.Std())),
 			"ask for less at a time, or raise CLAUDEOPS_TALK_TIMEOUT"
 	case SessionBudgetExhausted:
 		budget := cmp.Or(in.Session.BudgetUSD, in.Limit.BudgetUSD)

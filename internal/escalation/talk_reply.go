@@ -135,7 +135,7 @@ func (p Proposal) Validate() error {
 		}
 		return checkProposedID("chain_id", p.ChainID)
 	case ProposeAnswer:
-		if p.Action.Letter() == "" {
+		if p.Action.Letter() == "" || p.Action == GateRecheck { // only a person can say that it is repaired
 			return fmt.Errorf("action is %q, and must be continue_session, fix, override or abort",
 				clipWord(string(p.Action)))
 		}
@@ -192,7 +192,7 @@ func (p Proposal) Describe() string {
 	case ProposeEscalate:
 		text = fmt.Sprintf("ask chain %s for %s", p.ChainID, p.ToTier)
 	case ProposeAnswer:
-		text = fmt.Sprintf("answer %s of chain %s with %s", p.GateID, p.ChainID, p.Action)
+		text = fmt.Sprintf("answer %s of chain %s with %s", p.GateID, p.ChainID, InWords(p.Action))
 	case ProposeClose:
 		text = "close " + p.IncidentID
 	case ProposeMemory:

@@ -46,3 +46,33 @@ func Span(d time.Duration) string {
 		return fmt.Sprintf("%ds", int(d.Seconds()))
 	}
 }
+
+// About returns a duration in the largest unit that fits, rounded, such as "40 s", "12 min", "6 h" or "3 days".
+func About(d time.Duration) string {
+	const day = 24 * time.Hour
+	in := func(unit time.Duration) int { return int(max(d, 0).Round(unit) / unit) }
+	switch {
+	case in(time.Second) < 60:
+		return fmt.Sprintf("%d s", in(time.Second))
+	case in(time.Minute) < 60:
+		return fmt.Sprintf("%d min", in(time.Minute))
+	case in(time.Hour) < 48:
+		return fmt.Sprintf("%d h", in(time.Hour))
+	default:
+		return fmt.Sprintf("%d days", in(day))
+	}
+}
+
+// Length returns a duration that people have chosen, such as "90 min", "4 h" or "7 days". It rounds nothing.
+func Length(d time.Duration) string {
+	for _, unit := range []struct {
+		length time.Duration
+		name   string
+		least  time.Duration
+	}{{24 * time.Hour, "days", 2}, {time.Hour, "h", 1}, {time.Minute, "min", 1}, {time.Second, "s", 0}} {
+		if d%unit.length == 0 && d/unit.length >= unit.least {
+			return fmt.Sprintf("%d %s", d/unit.length, unit.name)
+		}
+	}
+	return d.String()
+}

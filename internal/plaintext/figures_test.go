@@ -32,3 +32,18 @@ func TestDollars(t *testing.T) {
 		require.Equal(t, want, Dollars(usd))
 	}
 }
+
+func TestAboutAndLength(t *testing.T) {
+	t.Parallel()
+	for want, d := range map[string]time.Duration{
+		"0 s": -time.Second, "30 s": 30 * time.Second, "12 min": 12*time.Minute + 20*time.Second, "3 h": 200 * time.Minute,
+		"47 h": 47*time.Hour + 20*time.Minute, "2 days": 47*time.Hour + 40*time.Minute, "7 days": 168 * time.Hour,
+	} {
+		require.Equal(t, want, About(d))
+	}
+	for want, d := range map[string]time.Duration{
+		"0 s": 0, "90 min": 90 * time.Minute, "1 h": time.Hour, "24 h": 24 * time.Hour, "7 days": 168 * time.Hour, "20 s": 20 * time.Second,
+	} {
+		require.Equal(t, want, Length(d))
+	}
+}

@@ -5,7 +5,7 @@
 //     change the direction of text.
 //   - ForChat and ForMarkdown also disable markup.
 //   - Cut limits the length.
-//   - Count writes a number of things; Dollars, Duration and Span write amounts and times.
+//   - Count writes a number of things; Dollars, Duration, Span, About and Length write amounts and times.
 //
 // All of them are pure functions, so workflows may call them.
 package plaintext

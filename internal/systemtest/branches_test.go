@@ -51,7 +51,7 @@ func requireRule(t *testing.T, chain escalation.Chain, rule escalation.Rule) {
 			message = event.Message
 		}
 	}
-	require.Contains(t, message, "by rule "+string(rule))
+	require.Contains(t, message, "("+escalation.InWords(rule)+"): ")
 }
 
 // requireRechecked waits for the end of a chain that looked again after a wait.

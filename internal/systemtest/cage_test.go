@@ -43,7 +43,7 @@ func TestATierCannotChangeWhatItInherited(t *testing.T) {
 				told = append(told, event.Message)
 			}
 		}
-		require.Contains(t, strings.Join(told, "\n"), "handoff by rule resume_failed")
+		require.Contains(t, strings.Join(told, "\n"), "handoff (could not be continued)")
 		requests := api.Requests()
 		require.Contains(t, strings.Join(requests[len(requests)-1].Prompts(), "\n"), asksFor(3).Summary)
 		for _, request := range requests {

@@ -125,7 +125,7 @@ func requireFallback(t *testing.T, chain escalation.Chain, parent escalation.Ses
 	t.Helper()
 	var told []string
 	for _, event := range chain.Events {
-		if event.Kind == escalation.EventDecision && strings.HasPrefix(event.Message, "handoff by rule ") {
+		if event.Kind == escalation.EventDecision && strings.HasPrefix(event.Message, "handoff (") {
 			require.Equal(t, escalation.SeverityWarning, event.Severity)
 			told = append(told, event.Message)
 		}

@@ -176,7 +176,7 @@ func requireContinuedAtAGate(t *testing.T, cli string, by interruption) claudesi
 	require.Nil(t, second.Continuation)
 	require.Contains(t, second.NoContinuation, "was tried, and failed")
 	_, err = s.resolve(run.GetID(), escalation.GateAnswer{GateID: "gate-2", Action: escalation.GateContinue, Actor: "anna"})
-	require.ErrorContains(t, err, "gate-2 offers no continue_session")
+	require.ErrorContains(t, err, "gate-2 does not offer to continue")
 	_, err = s.resolve(run.GetID(), escalation.GateAnswer{GateID: "gate-2", Action: escalation.GateOverride, Actor: "anna"})
 	require.NoError(t, err)
 	chain, err := s.finish(run)

@@ -155,9 +155,9 @@ func TestChainAtAGateAcrossARestart(t *testing.T) {
 		GateID: "gate-1", Action: escalation.GateContinue, Actor: "anna", Guidance: "the disk is replaced",
 	})
 	require.NoError(t, err)
-	require.Equal(t, "tier 2 goes on with session "+gate.SessionID+", once it is admitted, with the guidance", resolution.Next)
+	require.Equal(t, "tier 2 goes on and keeps what it knows, with the guidance", resolution.Next)
 	_, err = second.resolve("parked", escalation.GateAnswer{GateID: "gate-1", Action: escalation.GateAbort, Actor: "anna"})
-	require.ErrorContains(t, err, "gate-1 is closed: anna answered continue_session at ")
+	require.ErrorContains(t, err, "gate-1 is closed: anna answered continue at ")
 	chain, err := second.finish(run)
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
@@ -187,8 +187,8 @@ func requireGateShown(t *testing.T, s *site, run client.WorkflowRun) {
 	t.Helper()
 	shown := s.details(run.GetID())
 	for _, want := range []string{
-		"**gate-1 is open** (tier 2, needs_human, since ", "tier 2 asks for a person",
-		"- `fix` — tier 2 runs again in a new session", "`continue_session`", "`override`", "`abort`",
+		"**gate-1 is open** (tier 2)", "tier 2 asks for a person",
+		"- `fix` — tier 2 starts fresh", "`continue_session`", "`override`", "`abort`",
 		"claudeops gate --action continue_session --guidance '...' --actor NAME " + run.GetID() + "\n",
 		"temporal workflow update execute --workflow-id " + run.GetID() + " --name resolve-gate --input " +
 			`'{"gate_id":"gate-1","action":"continue_session","guidance":"...","actor":"NAME"}'`,
@@ -254,7 +254,7 @@ func TestChainAtAGateWithoutItsTranscript(t *testing.T) {
 	require.Nil(t, gate.Continuation)
 	require.Contains(t, gate.NoContinuation, "its transcript is gone")
 	_, err := s.resolve("forgotten", escalation.GateAnswer{GateID: "gate-1", Action: escalation.GateContinue, Actor: "anna"})
-	require.ErrorContains(t, err, "gate-1 offers no continue_session: its transcript is gone")
+	require.ErrorContains(t, err, "gate-1 does not offer to continue: its transcript is gone")
 	_, err = s.resolve("forgotten", escalation.GateAnswer{GateID: "gate-1", Action: escalation.GateAbort, Actor: "anna"})
 	require.NoError(t, err)
 	chain, err := s.finish(run)

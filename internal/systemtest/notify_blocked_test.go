@@ -34,7 +34,7 @@ func blockedCases() map[string]blockedCase {
 		},
 		"escalation_limit": {
 			env:   []string{"CLAUDEOPS_ESCALATION_LIMIT=0/1h"},
-			title: blocked, because: "tier 2 cannot start: 0 chains have escalated within 1h, and 0 are allowed", rule: escalation.RuleEscalationLimit,
+			title: blocked, because: "tier 2 cannot start: 0 chains have escalated within 1 h, and 0 are allowed", rule: escalation.RuleEscalationLimit,
 		},
 		"chain_budget": {
 			env:   []string{"CLAUDEOPS_CHAIN_BUDGET_USD=0.0015"},
@@ -90,7 +90,7 @@ func (tt blockedCase) run(t *testing.T, temporalServer client.Client, address, q
 	chain, err := s.finish(run)
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeNeedsHuman, chain.Outcome)
-	require.Contains(t, chain.Events[len(chain.Events)-2].Message, "by rule "+string(tt.rule))
+	require.Contains(t, chain.Events[len(chain.Events)-2].Message, "("+escalation.InWords(tt.rule)+"): ")
 	requireRecorded(t, s, chain)
 	places, err := delivered(1)
 	require.NoError(t, err)

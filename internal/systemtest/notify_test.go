@@ -74,8 +74,8 @@ func TestChainNotifies(t *testing.T) {
 	require.Equal(t, "warning", sent["type"])
 	require.Equal(t, "Claude Ops: a person is needed (nas)", sent["title"])
 	require.Equal(t, sent["title"]+"\n\n"+sent["body"], flaky.Received()[0])
-	require.Contains(t, sent["body"], "tier 2 (sonnet): completed, $")
-	require.Contains(t, sent["body"], "verdict needs_human: “a disk is dying”")
+	require.Contains(t, sent["body"], "tier 2 (sonnet), $")
+	require.Contains(t, sent["body"], ": needs a person, found “a disk is dying”")
 	require.Contains(t, sent["body"], "claudeops chain "+chain.ID)
 	require.Contains(t, sent["body"], "https://temporal.example.org/ui/namespaces/default/workflows/"+chain.ID+"/"+run.GetRunID())
 	t.Logf("notified: a service that refused 2 attempts got %d requests, the other one %d\n%s\n%s",

@@ -213,7 +213,7 @@ func TestFaultPlanAuthorContinues(t *testing.T) {
 	f.work()
 	answered, err := f.resolve("asks", escalation.GateAnswer{GateID: gate.ID, Action: escalation.GateContinue, Actor: "anna", Guidance: "it is 8080"})
 	require.NoError(t, err)
-	require.Equal(t, "the author goes on with session "+gate.SessionID+", once it is admitted, with the guidance", answered.Next)
+	require.Equal(t, "the author goes on and keeps what it knows, with the guidance", answered.Next)
 	chain := f.finish()
 	require.Equal(t, escalation.OutcomeApproved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
 	require.Equal(t, []escalation.Purpose{escalation.PurposeAuthor, escalation.PurposeAuthor, escalation.PurposeReview}, purposes(chain))
@@ -264,7 +264,7 @@ func TestFaultPlanKilledAtGates(t *testing.T) {
 		worker = f.work()
 		answered, err := f.resolve(f.run.GetID(), escalation.GateAnswer{GateID: open.id, Action: escalation.GateFix, Actor: "anna"})
 		require.NoError(t, err)
-		require.Equal(t, "the author runs again in a new session, once it is admitted", answered.Next)
+		require.Equal(t, "the author starts fresh", answered.Next)
 	}
 	chain := f.finish()
 	requireCarriedOut(t, chain, f.remote)

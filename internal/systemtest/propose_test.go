@@ -91,7 +91,7 @@ func TestPullRequest(t *testing.T) {
 			require.Len(t, all, 1)
 			require.Equal(t, []string{done.Branch, "main", "web: the right port"}, []string{all[0].Branch, all[0].Base, all[0].Title})
 			for _, part := range []string{
-				asksFor(2).Summary, "Verdict: `ready`", ready.Summary, "> - P2 old-image (compose.yaml:3, auto_fix): pin the image", "Result: `passed`",
+				asksFor(2).Summary, "Verdict: `ready`", ready.Summary, "> - P2 old-image (compose.yaml:3): pin the image", "Result: `passed`",
 				"> $ docker compose -f ./compose.yaml config", "> rendered compose -f ./compose.yaml config with key none", "`" + done.Commit + "`",
 				"[`" + chain.ID + "`](https://ops.example.org/chains/" + chain.ID + ")",
 			} {

@@ -129,7 +129,7 @@ func TestReviewedChange(t *testing.T) {
 					Base: gitIn(t, live, "rev-parse", "HEAD"), Commit: commit, Files: 1, Lines: 2, Checks: "passed", Status: "ready",
 					Rule: "reviewed", Reason: "the reviewer approves " + commit[:12], Approved: true,
 				}}, chain.Reviews)
-				require.Contains(t, reviewEvents(chain)[0], "is approved by rule reviewed")
+				require.Contains(t, reviewEvents(chain)[0], "is approved: ")
 				requireUntouched(t, live)
 				requireRecorded(t, s, chain)
 				if backend.name == "played" {
@@ -569,7 +569,7 @@ func TestContinuedReview(t *testing.T) {
 					GateID: gate.ID, Action: escalation.GateContinue, Actor: "anna", Guidance: "the log is not needed",
 				})
 				require.NoError(t, err)
-				require.Equal(t, "the reviewer goes on with session "+gate.SessionID+", once it is admitted under the "+
+				require.Equal(t, "the reviewer goes on and keeps what it knows under the "+
 					"CLAUDEOPS_REVIEWER_BUDGET_USD that is set then, with the guidance", resolution.Next)
 				chain, err := second.finish(run)
 				require.NoError(t, err)

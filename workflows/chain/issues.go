@@ -235,8 +235,8 @@ func (c *chainRun) endIssue(
 		ended.CostEstimated()
 	c.Log.Add(ctx, escalation.Event{
 		Kind: escalation.EventIssueEnded, Severity: escalation.Decision{Outcome: outcome}.Severity(),
-		Message: fmt.Sprintf("issue %d of %d ended %s for %s: %s",
-			at+1, len(c.Log.Chain.Issues), outcome, issue.CostText(), reason),
+		Message: fmt.Sprintf("issue %d of %d ended (%s) for %s: %s",
+			at+1, len(c.Log.Chain.Issues), escalation.InWords(outcome), issue.CostText(), reason),
 	})
 	if err := c.Log.Publish(ctx); err != nil {
 		workflow.GetLogger(ctx).Error("the search attributes do not show what the issue cost", "issue", at+1, "error",

@@ -62,12 +62,19 @@ func (c *chainRun) after(
 	case escalation.DecisionSplit:
 		return nil, c.split(ctx, session)
 	case escalation.DecisionGate:
-		if decision.Tier != 0 { // a person decides on a tier that has not run
+		if decision.Tier != 0 && startsAnother(ctx, decision) { // a person decides on a tier that has not run
 			s = pending{escalate(session, decision.Tier, nil), true}
 		}
 		return gateOpening{s, decision}, nil
 	}
 	return nil, nil
+}
+
+// startsAnother reports whether the answer fix starts the tier of the decision. Chains that met the highest tier before
+// this was so repeat their tier.
+func startsAnother(ctx workflow.Context, decision escalation.Decision) bool {
+	return decision.Rule != escalation.RuleMaxTier ||
+		workflow.GetVersion(ctx, "raise-max-tier", workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
 
 // refused returns the step that follows s after its admission was refused.
@@ -256,7 +263,11 @@ func (c *chainRun) settle(
 		c.Sessions.CloseWithNext(*unclosed) // opening the next session publishes
 		return nil
 	}
-	if err := c.Sessions.Close(ctx, *unclosed, releases(decision)); err != nil {
+	closing := func() error { return c.Sessions.Close(ctx, *unclosed, releases(decision)) }
+	if decision.Action == escalation.DecisionGate {
+		closing = func() error { return c.Sessions.CloseForGate(ctx, *unclosed) }
+	}
+	if err := closing(); err != nil {
 		return err
 	}
 	return c.Log.Publish(ctx)
@@ -372,7 +383,11 @@ func (c *chainRun) afterGate(ctx workflow.Context, s pending) (step, error) {
 			session := *c.Log.Chain.Worked()
 			ran = &session
 		}
-		return sessionStep{c.checkHealed(s.work, ran)}, c.Log.Publish(ctx)
+		look := c.checkHealed(s.work, ran)
+		if closing := gate.Answer; closing.Actor != "" {
+			look.Request = &parts.EscalateSignal{ToTier: look.Tier, Guidance: repaired(closing.Guidance)}
+		}
+		return sessionStep{look}, c.Log.Publish(ctx)
 	}
 	about := gate.Rule == escalation.RuleReview || gate.Answer.Action == escalation.GateOverride && c.unpushed()
 	if c.proposed != nil && about && !gate.Answer.Cancelled && gate.Answer.ToTier == 0 {
@@ -382,7 +397,17 @@ func (c *chainRun) afterGate(ctx workflow.Context, s pending) (step, error) {
 	if ends {
 		return nil, c.record(ctx, decision)
 	}
-	return sessionStep{c.workFrom(s, gate)}, c.Log.Publish(ctx)
+	next := c.workFrom(s, gate)
+	if next.Tier > c.Policy.MaxTier {
+		decision := escalation.Gated(*c.Policy, escalation.DecideNotRaised(*c.Policy, next.Tier))
+		return c.stop(ctx, pending{next, true}, decision)
+	}
+	return sessionStep{next}, c.Log.Publish(ctx)
+}
+
+// repaired tells the agent that looks again that a person has repaired what was wrong, and the person's words.
+func repaired(guidance string) string {
+	return strings.TrimSpace("A person says that it is repaired, and asks you to look whether it is. " + guidance)
 }
 
 // checkHealed returns the work that follows s after other chains have found all incidents healed. The parameter last is

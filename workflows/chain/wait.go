@@ -2,11 +2,11 @@ package chain
 
 import (
 	"fmt"
-	"time"
 
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/escalation/calendar"
 	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/workflows/parts"
 )
@@ -53,7 +53,8 @@ func (c *chainRun) beginWait(ctx workflow.Context, decision escalation.Decision)
 	c.People.NotifyOfLimit(ctx, decision)
 	c.Log.Add(ctx, escalation.Event{
 		Kind: escalation.EventWaitStarted, Severity: decision.Severity(),
-		Message: fmt.Sprintf("waiting until %s: %s", decision.Until.UTC().Format(time.RFC3339), decision.Reason),
+		Message: fmt.Sprintf("waiting until %s: %s", calendar.Clock(decision.Until, workflow.Now(ctx).UTC()),
+			decision.Reason),
 	})
 }
 
@@ -81,7 +82,7 @@ func (c *chainRun) sleep(ctx workflow.Context, s waitStep) error {
 	sleeping, stop := workflow.WithCancel(ctx)
 	defer stop()
 	timer := workflow.NewTimerWithOptions(sleeping, decision.Until.Sub(workflow.Now(ctx)), workflow.TimerOptions{
-		Summary: parts.Clip(plaintext.Compact(fmt.Sprintf("%s: %s", decision.Rule, decision.Reason))),
+		Summary: parts.Clip(plaintext.Compact(fmt.Sprintf("%s: %s", escalation.InWords(decision.Rule), decision.Reason))),
 	})
 	wait := c.Log.Chain.Wait
 	for ctx.Err() == nil && !timer.IsReady() && c.Requests.Pending == nil && !c.healed(s.work) {

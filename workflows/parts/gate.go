@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/escalation/review"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 const (
@@ -69,7 +69,7 @@ func (g *Gates) Handle(ctx workflow.Context) error {
 	}
 	return workflow.SetUpdateHandlerWithOptions(ctx, ResolveGate, g.resolve, workflow.UpdateHandlerOptions{
 		Validator:   func(_ workflow.Context, reply GateReply) error { return g.check(reply) },
-		Description: "answers the open gate: continue_session, fix, override or abort",
+		Description: "answers the open gate: continue_session, fix, recheck, override or abort",
 	})
 }
 
@@ -82,7 +82,7 @@ func (g *Gates) Open(ctx workflow.Context, request GateRequest) (bool, error) {
 	}
 	g.log.Add(ctx, escalation.Event{
 		Kind: escalation.EventGateOpened, SessionID: gate.SessionID, Severity: request.Decision.Severity(),
-		Message: describeGate(*gate),
+		Message: describeGate(*gate, workflow.Now(ctx)),
 	})
 	// From here on people can answer the gate, even while the database is unavailable.
 	if err := g.log.Publish(ctx); err != nil {
@@ -105,8 +105,11 @@ func (g *Gates) newGate(ctx workflow.Context, request GateRequest) *escalation.G
 		Decision: request.Decision, Tier: request.Tier, Refused: request.Refused, Phase: request.Phase,
 		Last: chain.Worked(), Transcript: escalation.TranscriptReachable,
 		SpentUSD: chain.CostUSD, SpentEstimated: chain.CostEstimated(), SpentAtMostUSD: chain.SpentAtMostUSD(),
-		Tried: tried(*chain), History: g.incidents.history(request.Decision), Commit: request.Commit,
+		Tried: tried(*chain), Incidents: chain.Incidents, Sessions: chain.Sessions, History: g.incidents.history(request.Decision), Commit: request.Commit,
 		Open: request.Open, NoRemote: request.NoRemote,
+	}
+	if g.sessions.notes != nil {
+		opening.Notes, g.sessions.notes = *g.sessions.notes, nil
 	}
 	if len(chain.Sessions) == 0 {
 		opening.History = g.History
@@ -143,14 +146,19 @@ func (g *Gates) offer(ctx workflow.Context, opening *escalation.GateInput, stopp
 }
 
 // RenewLimits takes over the models and limits that are configured now, if a person lets work continue that one of them
-// has stopped.
+// has stopped: the highest tier, too, as far as the person has asked for it.
 func (g *Gates) RenewLimits(ctx workflow.Context) error {
 	gate := g.Latest()
-	if gate.Budget == "" || gate.Ends() || gate.Answer.Actor == "" && gate.Answer.ToTier == 0 {
+	raises := gate.MaxTier != 0 && gate.Answer.Action == escalation.GateFix
+	if gate.Budget == "" && !raises || gate.Ends() || gate.Answer.Actor == "" && gate.Answer.ToTier == 0 {
 		return nil
 	}
 	now, err := LoadPolicy(ctx)
-	if err == nil {
+	if err == nil && raises {
+		g.policy.MaxTier = max(g.policy.MaxTier, min(now.MaxTier, gate.Tier))
+		g.log.Chain.MaxTier = g.policy.MaxTier
+	}
+	if err == nil && gate.Budget != "" {
 		*g.policy = g.policy.WithLimits(now, g.log.Chain.SpentAtMostUSD())
 		if last := g.log.Chain.Last(); last != nil && last.Ending == escalation.EndingRequest {
 			*g.policy = g.policy.WithModel(now, *last)
@@ -227,7 +235,7 @@ type gateTimer struct {
 
 // startTimer starts the timer for the next reminder or the expiry of an open gate.
 func (g *Gates) startTimer(ctx workflow.Context, gate *escalation.Gate) gateTimer {
-	due, what := gate.ExpiresAt, fmt.Sprintf("%s expires: %s", gate.ID, gate.OnTimeout)
+	due, what := gate.ExpiresAt, fmt.Sprintf("%s expires: %s", gate.ID, escalation.InWords(gate.OnTimeout))
 	if reminders := g.policy.Gate.Remind; g.reminded < len(reminders) {
 		if at := gate.OpenedAt.Add(reminders[g.reminded].Std()); at.Before(due) {
 			due, what = at, fmt.Sprintf("%s: reminder %d of %d", gate.ID, g.reminded+1, len(reminders))
@@ -242,18 +250,18 @@ func (g *Gates) startTimer(ctx workflow.Context, gate *escalation.Gate) gateTime
 // became due while no worker ran, remindOrExpire reminds people only once.
 func (g *Gates) remindOrExpire(ctx workflow.Context, gate *escalation.Gate) {
 	now := workflow.Now(ctx)
-	age := now.Sub(gate.OpenedAt).Round(time.Second)
+	age := now.Sub(gate.OpenedAt)
 	if !now.Before(gate.ExpiresAt) {
 		gate.Answer = &escalation.GateClosing{Action: gate.OnTimeout, At: now}
 		g.people.Notify(ctx, escalation.NotifyNeedsHuman, fmt.Sprintf("nobody has answered %s in %s: %s",
-			gate.ID, escalation.ShortDuration(age), gate.Next(*gate.Answer)))
+			gate.ID, plaintext.About(age), gate.Next(*gate.Answer)))
 		return
 	}
 	reminders := g.policy.Gate.Remind
 	for g.reminded < len(reminders) && !now.Before(gate.OpenedAt.Add(reminders[g.reminded].Std())) {
 		g.reminded++
 	}
-	text := fmt.Sprintf("%s has been open for %s: %s", gate.ID, escalation.ShortDuration(age), gate.Reason)
+	text := fmt.Sprintf("%s has been open for %s: %s", gate.ID, plaintext.About(age), gate.Reason)
 	g.log.Add(ctx, escalation.Event{
 		Kind: escalation.EventGateReminder, SessionID: gate.SessionID, Severity: escalation.SeverityWarning,
 		Message: text,
@@ -298,7 +306,7 @@ func (g *Gates) accept(ctx workflow.Context, reply GateReply) escalation.GateRes
 	gate := g.Latest()
 	gate.Answer = &escalation.GateClosing{
 		Action: reply.Action, Guidance: strings.TrimSpace(reply.Guidance), Actor: strings.TrimSpace(reply.Actor),
-		Verified: reply.Verified, At: workflow.Now(ctx),
+		Force: reply.Force, Verified: reply.Verified, At: workflow.Now(ctx),
 	}
 	return escalation.GateResolution{GateID: gate.ID, Action: reply.Action, Next: gate.Next(*gate.Answer)}
 }
@@ -384,7 +392,8 @@ func tried(chain escalation.Chain) []string {
 			}
 			answers = answers[1:]
 		}
-		described = append(described, describeTry(latest[i]))
+		// Gate.Found says what the last one has found
+		described = append(described, describeTry(latest[i], i < len(latest)-1))
 	}
 	return described
 }

@@ -12,21 +12,41 @@ import (
 )
 
 // describeGate describes an open gate: in the first line shortly, below it all that a person saw who answered.
-func describeGate(gate escalation.Gate) string {
-	goOn := "no session can be continued: " + gate.NoContinuation
-	if gate.Continuation != nil {
-		goOn = "session " + gate.Continuation.Describe()
+func describeGate(gate escalation.Gate, now time.Time) string {
+	lines := []string{fmt.Sprintf("%s waits for a person at %s, after %s: %s",
+		gate.ID, gate.Place(), gate.CostText(), plaintext.Cut(gate.Reason, 150))}
+	options := make([]string, 0, len(gate.Options))
+	for _, option := range gate.Options {
+		options = append(options, escalation.InWords(option))
 	}
-	text := fmt.Sprintf("%s waits for a person at %s, after %s: %s\n%s; options: %s; without an answer until %s: %s",
-		gate.ID, gate.Place(), gate.CostText(), plaintext.Cut(gate.Reason, 150), goOn, listOptions(gate),
-		gate.ExpiresAt.UTC().Format(time.RFC3339), gate.OnTimeout)
-	if len(gate.Tried) > 0 {
-		text += "; tried: " + strings.Join(gate.Tried, "; ")
+	lines = append(append(lines, describeFacts(gate, now)...), "Answers: "+strings.Join(options, ", "))
+	return strings.Join(lines, "\n")
+}
+
+// describeFacts returns what a person needs to know at an open gate, a line for each fact, but for why it is open.
+func describeFacts(gate escalation.Gate, now time.Time) []string {
+	var lines []string
+	for _, fact := range gate.Facts(now.UTC()) {
+		for _, line := range fact.Lines {
+			text := Plain(line.Text)
+			if line.IncidentID != "" && !strings.Contains(text, line.IncidentID) {
+				text += " (" + line.IncidentID + ")"
+			}
+			if fact.Label != escalation.FactWhy {
+				lines = append(lines, fact.Label+": "+text)
+			}
+		}
 	}
-	if len(gate.History) > 0 {
-		text += "; earlier repairs: " + strings.Join(gate.History, "; ")
+	return lines
+}
+
+// describeAnswers says what each answer does, a line for each.
+func describeAnswers(gate escalation.Gate, now time.Time) []string {
+	lines := make([]string, 0, len(gate.Options))
+	for _, option := range gate.Options {
+		lines = append(lines, fmt.Sprintf("%s — %s", option.Letter(), Plain(gate.Meaning(option, now.UTC()))))
 	}
-	return text
+	return lines
 }
 
 func describeClosing(gate escalation.Gate) string {
@@ -49,35 +69,21 @@ func describeAnswer(gate escalation.Gate) string {
 	return text
 }
 
-func listOptions(gate escalation.Gate) string {
-	words := make([]string, 0, len(gate.Options))
-	for _, option := range gate.Options {
-		words = append(words, string(option))
-	}
-	return strings.Join(words, ", ")
-}
-
 // gateDetails describes an open gate for the Web UI, including the commands that answer the gate.
-func gateDetails(gate escalation.Gate, chainID string) string {
+func gateDetails(gate escalation.Gate, chainID string, now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n**%s is open** (%s, %s, since %s, %s so far): %s\n\n",
-		Inline(gate.ID), Inline(gate.Place()), Inline(string(gate.Source)), gate.OpenedAt.UTC().Format(time.RFC3339),
-		gate.CostText(), Inline(gate.Reason))
+	fmt.Fprintf(&b, "\n**%s is open** (%s)\n\n", Inline(gate.ID), Inline(gate.Place()))
+	for _, fact := range gate.Facts(now) {
+		for _, line := range fact.Lines {
+			fmt.Fprintf(&b, "- %s: %s\n", fact.Label, Inline(line.Text))
+		}
+	}
+	b.WriteString("\n")
 	for _, option := range gate.Options {
-		fmt.Fprintf(&b, "- `%s` — %s\n", option,
-			Inline(gate.Next(escalation.GateClosing{Action: option, Actor: "somebody"})))
+		meaning := strings.TrimPrefix(gate.Meaning(option, now), escalation.InWords(option)+": ")
+		fmt.Fprintf(&b, "- `%s` — %s\n", option, Inline(meaning))
 	}
-	for _, line := range gate.History {
-		fmt.Fprintf(&b, "- earlier: %s\n", Inline(line))
-	}
-	for _, news := range gate.News {
-		fmt.Fprintf(&b, "- **%s**\n", Inline(describeNews(news)))
-	}
-	if gate.NoContinuation != "" {
-		fmt.Fprintf(&b, "- no `%s`: %s\n", escalation.GateContinue, Inline(gate.NoContinuation))
-	}
-	fmt.Fprintf(&b, "\nWithout an answer until %s: `%s`. Answer with one of\n\n```\n%s\n%s\n```\n",
-		gate.ExpiresAt.UTC().Format(time.RFC3339), gate.OnTimeout, starterCommand(gate, chainID),
+	fmt.Fprintf(&b, "\nAnswer with one of\n\n```\n%s\n%s\n```\n", starterCommand(gate, chainID),
 		temporalCommand(gate, chainID))
 	return b.String()
 }

@@ -91,7 +91,7 @@ func (n *Notifier) notifyAs(
 		Reminder: reminder,
 		ChainID:  chain.ID,
 		Title:    TitleOf(kind, chain.Services),
-		Text:     describeForPeople(chain, message),
+		Text:     describeForPeople(chain, message, workflow.Now(ctx)),
 		Then:     whatToDo(chain),
 	}
 	n.pending = append(n.pending, pendingNotification{notification, SendNotification(ctx, notification)})
@@ -278,26 +278,29 @@ func TitleOf(kind escalation.NotificationKind, services []string) string {
 	return title
 }
 
-// describeForPeople returns the text of a notification: message, services, incidents, earlier news at an open gate,
-// cost, and what was tried, the latest last.
-func describeForPeople(chain escalation.Chain, message string) string {
+// describeForPeople returns the text of a notification. At an open gate it says what people see there. Otherwise it
+// lists services, incidents, cost, and what was tried, the latest last.
+func describeForPeople(chain escalation.Chain, message string, now time.Time) string {
+	if gate := chain.OpenGate(); gate != nil {
+		if gate.Found != "" {
+			message = strings.TrimRight(message, ".") + ": " + gate.Found
+		}
+		lines := slices.DeleteFunc(describeFacts(*gate, now), func(line string) bool {
+			return strings.HasPrefix(line, escalation.FactFound+": ") // the first line says it
+		})
+		return strings.Join(slices.Concat([]string{Plain(message)}, lines, describeAnswers(*gate, now)), "\n")
+	}
 	lines := []string{Plain(message)}
 	if len(chain.Services) > 0 {
 		lines = append(lines, "Services: "+listForPeople(chain.Services, 10))
 	}
-	for _, incident := range chain.Incidents[:min(len(chain.Incidents), maxToldIncidents)] {
+	for _, incident := range chain.Incidents[:min(len(chain.Incidents), escalation.MaxGateFaults)] {
 		lines = append(lines, "Incident: "+Plain(describeIncident(incident)))
-	}
-	gate := chain.OpenGate()
-	if gate != nil {
-		for _, line := range gate.History {
-			lines = append(lines, "Earlier: "+Plain(line))
-		}
 	}
 	lines = append(lines, "Cost so far: "+chain.CostText())
 	latest := max(0, len(chain.Sessions)-MaxTried)
 	for i := range chain.Sessions[latest:] {
-		lines = append(lines, describeTry(chain.Sessions[latest+i]))
+		lines = append(lines, describeTry(chain.Sessions[latest+i], true))
 	}
 	if reviews := chain.Reviews; len(reviews) > 0 {
 		done := reviews[len(reviews)-1]
@@ -312,18 +315,15 @@ func describeForPeople(chain escalation.Chain, message string) string {
 // whatToDo returns the commands for people: what answers an open gate, and what shows the chain.
 func whatToDo(chain escalation.Chain) string {
 	if gate := chain.OpenGate(); gate != nil {
-		until := gate.ExpiresAt.UTC().Format(time.RFC3339)
+		until := calendar.Clock(gate.ExpiresAt, time.Time{})
 		return fmt.Sprintf("Until %s, answer with: claudeops gate %s\n", until, Operand(chain.ID)) + lookAt(chain.ID)
 	}
 	return lookAt(chain.ID)
 }
 
-// maxToldIncidents limits the incidents in a notification.
-const maxToldIncidents = 5
-
-// describeTry describes a session in one line. It quotes what the agent says that it has tried; if it says nothing,
-// what it has found.
-func describeTry(session escalation.Session) string {
+// describeTry describes a session in one line. It quotes what the agent says that it has tried; if it says nothing, and
+// quotes is true, what it has found.
+func describeTry(session escalation.Session, quotes bool) string {
 	who := session.Tier.String()
 	if session.Purpose.HasRole() {
 		who = string(session.Purpose)
@@ -331,13 +331,17 @@ func describeTry(session escalation.Session) string {
 	if session.Phase != "" && session.Phase != escalation.PlanItself {
 		who += ", phase " + session.Phase
 	}
-	line := fmt.Sprintf("%s (%s): %s, %s", who, session.Model, session.Status, session.CostText())
-	if session.Verdict != nil {
-		did := ""
-		if session.Verdict.Remediation != "" {
-			did = "tried "
-		}
-		line += fmt.Sprintf(", verdict %s: %s“%s”", session.Verdict.Status, did, Plain(session.Verdict.Attempt()))
+	line := fmt.Sprintf("%s (%s), %s: ", who, session.Model, session.CostText())
+	verdict := session.Verdict
+	switch {
+	case verdict == nil:
+		line += escalation.InWords(session.Status)
+	case verdict.Remediation != "":
+		line += fmt.Sprintf("%s, tried “%s”", escalation.InWords(verdict.Status), Plain(verdict.Attempt()))
+	case quotes:
+		line += fmt.Sprintf("%s, found “%s”", escalation.InWords(verdict.Status), Plain(verdict.Attempt()))
+	default:
+		line += escalation.InWords(verdict.Status)
 	}
 	// The commits of a plan's author are on the branch that the plan names.
 	if left := session.Worktree.Describe(session.Host); left != "" && session.Purpose != escalation.PurposeAuthor {

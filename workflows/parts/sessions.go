@@ -33,6 +33,8 @@ type Sessions struct {
 	InFlight []activities.ToolCall
 	// closing is the end of the last session, which the next activity must record; nil if the end is recorded.
 	Closing *activities.CloseSessionInput
+	// notes holds what the records know of the gate after the last session; nil if none follows.
+	notes *escalation.GateNotes
 	// opened counts the sessions whose admission this run has requested.
 	opened int
 	// StoppedBecause is the error of a session that was stopped; empty for "the chain was cancelled".
@@ -97,6 +99,7 @@ func (s *Sessions) Open(ctx workflow.Context, request SessionRequest) (escalatio
 	}
 	s.incidents.update(brief)
 	if opening.Refusal != nil {
+		s.notes = s.notesOf(opening)
 		return opening, nil
 	}
 	kind := escalation.EventSessionCreated
@@ -108,6 +111,17 @@ func (s *Sessions) Open(ctx workflow.Context, request SessionRequest) (escalatio
 		Kind: kind, SessionID: opening.Session.SessionID, Message: describeSession(opening.Session, request),
 	})
 	return opening, s.Log.Publish(ctx)
+}
+
+// notesOf returns what a gate after a refused session shows.
+func (s *Sessions) notesOf(refused escalation.AdmissionResult) *escalation.GateNotes {
+	notes := escalation.GateNotes{}
+	for _, state := range refused.Services {
+		if escalation.HasService(s.Log.Chain.Services, state.Service) {
+			notes.Cooldowns = append(notes.Cooldowns, state)
+		}
+	}
+	return &notes
 }
 
 // record admits and stores a session. For some sessions it first tries a local activity, which saves a round trip. If
@@ -418,6 +432,16 @@ func (s *Sessions) Close(ctx workflow.Context, session escalation.Session, relea
 	return s.Flush(ctx)
 }
 
+// CloseForGate does the same as Close, and asks for what a person needs to know at the gate that follows.
+func (s *Sessions) CloseForGate(ctx workflow.Context, session escalation.Session) error {
+	s.CloseWithNext(session)
+	s.Closing.Release = true
+	s.Closing.Notes = &escalation.NotesRequest{
+		SessionID: session.SessionID, Services: s.Log.Chain.Services, Limits: s.Policy.Cooldowns, At: session.EndedAt,
+	}
+	return s.Flush(ctx)
+}
+
 // CloseWithNext keeps the end of a session until the next session is opened. One activity then records both the end and
 // the opening.
 func (s *Sessions) CloseWithNext(session escalation.Session) {
@@ -447,6 +471,7 @@ func (s *Sessions) Flush(ctx workflow.Context) error {
 		return err
 	}
 	s.Closing = nil
+	s.notes = brief.Notes
 	s.incidents.update(brief)
 	return nil
 }

@@ -70,13 +70,13 @@ func trimmed(chain escalation.Chain) escalation.Chain {
 	return chain
 }
 
-// shortenGates shortens closed gates, so that the state does not grow with each gate. It drops the lists of tried
-// sessions and cuts long guidance. The records keep the full guidance. The chain's sessions still say what the agents
+// shortenGates shortens closed gates, so that the state does not grow with each gate. It drops the lists of what is
+// wrong and was tried, and cuts long guidance. The records keep the full guidance. The chain's sessions still say what the agents
 // did.
 func shortenGates(gates []escalation.Gate) {
 	for i := range gates {
 		gate := &gates[i]
-		gate.Tried = nil
+		gate.Tried, gate.Faults, gate.GateNotes = nil, nil, escalation.GateNotes{}
 		if answer := gate.Answer; answer != nil && len(answer.Guidance) > maxMessage {
 			short := *answer
 			short.Guidance = Clip(short.Guidance)

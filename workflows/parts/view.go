@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/escalation/calendar"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
@@ -64,7 +65,7 @@ func (v *view) Show(ctx workflow.Context) {
 	}
 	shown := details(v.Chain)
 	if gate := v.Chain.OpenGate(); gate != nil {
-		shown += gateDetails(*gate, v.Chain.ID)
+		shown += gateDetails(*gate, v.Chain.ID, workflow.Now(ctx).UTC())
 	}
 	workflow.SetCurrentDetails(ctx, shown)
 }
@@ -146,7 +147,7 @@ func details(chain escalation.Chain) string {
 	for i := range chain.Sessions {
 		s := &chain.Sessions[i]
 		fmt.Fprintf(&b, "| #%d | %d | %s | %s | %s | %s | %s |\n", s.ID, s.Tier, s.Model, contextOf(*s),
-			s.Status, s.CostText(), roundedDuration(s.DurationMS))
+			escalation.InWords(s.Status), s.CostText(), roundedDuration(s.DurationMS))
 	}
 	if earlier := chain.Earlier; earlier.Sessions > 0 {
 		fmt.Fprintf(&b, "\n… %s, %s: see the records\n", plaintext.Count(earlier.Sessions, "earlier session"),
@@ -154,7 +155,7 @@ func details(chain escalation.Chain) string {
 	}
 	fmt.Fprintf(&b, "\nTotal: %s\n", chain.CostWithIssuesText())
 	if chain.Wait != nil {
-		fmt.Fprintf(&b, "\nWaiting until %s: %s\n", chain.Wait.Until.UTC().Format(time.RFC3339),
+		fmt.Fprintf(&b, "\nWaiting until %s: %s\n", calendar.Clock(chain.Wait.Until, time.Time{}),
 			Inline(chain.Wait.Reason))
 	}
 	for _, done := range chain.Reviews {
@@ -168,7 +169,7 @@ func details(chain escalation.Chain) string {
 	}
 	for _, issue := range chain.Issues {
 		fmt.Fprintf(&b, "- issue %s (%s): %s, %s\n", Inline(issue.Summary), Inline(strings.Join(issue.Services, ", ")),
-			cmp.Or(string(issue.Outcome), "running"), issue.CostText())
+			cmp.Or(escalation.InWords(issue.Outcome), "running"), issue.CostText())
 	}
 	return b.String()
 }
@@ -193,7 +194,7 @@ func Inline(text string) string { return plaintext.ForMarkdown(Clip(plaintext.Co
 func headline(chain escalation.Chain) string {
 	switch {
 	case chain.Outcome != "" && chain.Reason != "":
-		return fmt.Sprintf("%s: %s", chain.Outcome, chain.Reason)
+		return fmt.Sprintf("%s: %s", escalation.InWords(chain.Outcome), chain.Reason)
 	case chain.Reason != "":
 		return chain.Reason
 	default:
@@ -247,18 +248,21 @@ func DescribeStart(chain escalation.Chain) string {
 
 func describeSession(session escalation.Session, request SessionRequest) string {
 	if request.Continues {
-		return fmt.Sprintf("%s goes on with session %s, in a copy of its conversation, on %s (%s)",
-			session.Tier, request.Origin.SessionID, session.Model, session.ContinuityReason)
+		return fmt.Sprintf("%s goes on with session #%d, in a copy of its conversation, on %s (%s)",
+			session.Tier, request.Origin.ID, session.Model, escalation.InWords(session.ContinuityReason))
 	}
 	return fmt.Sprintf("%s starts on %s, context: %s (%s)", session.Tier, session.Model, contextOf(session),
-		session.ContinuityReason)
+		escalation.InWords(session.ContinuityReason))
 }
 
 func describeEnd(session escalation.Session) string {
-	turns := plaintext.Count(session.Turns, "turn")
-	text := fmt.Sprintf("%s ended %s after %s for %s", session.Tier, session.Status, turns, session.CostText())
+	text := fmt.Sprintf("%s ended after %s for %s", session.Tier, plaintext.Count(session.Turns, "turn"),
+		session.CostText())
+	if session.Status != escalation.SessionCompleted {
+		text += ", " + escalation.InWords(session.Status)
+	}
 	if session.Verdict != nil {
-		text += fmt.Sprintf(", verdict %s: %s", session.Verdict.Status, session.Verdict.Summary)
+		text += fmt.Sprintf(", %s: %s", escalation.InWords(session.Verdict.Status), session.Verdict.Summary)
 	}
 	if session.Error != "" {
 		text += ": " + session.Error
@@ -267,14 +271,18 @@ func describeEnd(session escalation.Session) string {
 }
 
 func describeDecision(decision escalation.Decision) string {
-	return fmt.Sprintf("%s by rule %s: %s", decision.Action, decision.Rule, decision.Reason)
+	action := string(decision.Action)
+	if decision.Action == escalation.DecisionComplete {
+		action = "end"
+	}
+	return fmt.Sprintf("%s (%s): %s", action, escalation.InWords(decision.Rule), decision.Reason)
 }
 
 // DescribeOutcome describes the end of a chain.
 func DescribeOutcome(chain escalation.Chain) string {
 	sessions := chain.Earlier.Sessions + len(chain.Sessions)
-	text := fmt.Sprintf("chain ended %s after %s for %s", chain.Outcome, plaintext.Count(sessions, "session"),
-		chain.CostText())
+	text := fmt.Sprintf("chain ended after %s for %s: %s", plaintext.Count(sessions, "session"), chain.CostText(),
+		escalation.InWords(chain.Outcome))
 	if plan := chain.Plan; plan != nil && plan.Commit != "" && plan.Pushed == "" {
 		text += fmt.Sprintf("; %s is approved on %s, and not pushed", plaintext.Cut(plan.Commit, 12), plan.Branch)
 	}

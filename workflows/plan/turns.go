@@ -92,7 +92,7 @@ func (p *planRun) keep(session escalation.Session, change *activities.Change) {
 func authorProblem(session escalation.Session, result activities.RunAuthorResult) string {
 	switch work := result.Work; {
 	case session.Status != escalation.SessionCompleted:
-		return fmt.Sprintf("the author's session ended %s: %s", session.Status, session.Error)
+		return fmt.Sprintf("the author's session %s: %s", escalation.InWords(session.Status), session.Error)
 	case work == nil:
 		return result.Problem
 	case work.Status != review.WorkComplete:

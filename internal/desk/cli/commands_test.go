@@ -229,7 +229,7 @@ func TestCommandsOnARealServer(t *testing.T) {
 	require.Equal(t, program.ExitFailure, over.Code)
 	require.Contains(t, over.Stderr, "chain one: it has ended, and there is nothing to escalate")
 
-	require.Contains(t, starter(t, environ, "chain", "two").Stdout, "Outcome: needs_human")
+	require.Contains(t, starter(t, environ, "chain", "two").Stdout, "Outcome: needs a person")
 	require.Contains(t, starter(t, environ, "chain", "2").Stdout, "Backward: #2")
 	requireCalls(t, environ, chain)
 	unknown := starter(t, environ, "chain", "nobody")

@@ -151,7 +151,7 @@ func TestGateIsAnsweredByTheLink(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, answered.Body.Close())
 	require.Equal(t, http.StatusOK, answered.StatusCode)
-	shows("Outcome: overridden")
+	shows("Outcome: accepted by a person")
 	up.interrupt(t)
 }
 

@@ -34,7 +34,7 @@ func TestGatesOfARealChain(t *testing.T) {
 
 	shown := onScreen(t, environ, 100, 50, "watch", "chain-real", "--actor", "ada")
 	shown.Sees("gate-1 of chain chain-real")
-	shown.Sees("Your answer (c, f, o, q)")
+	shown.Sees("Your answer (c, f, l, o, q)")
 	shown.Types("c: leave the lock alone\r")
 	shown.Sees("gate-2 of chain chain-real")
 	stale := starter(t, environ, "gate", "chain-real", "--gate", "gate-1", "--action", "f")
@@ -50,7 +50,7 @@ func TestGatesOfARealChain(t *testing.T) {
 	require.Equal(t, program.ExitOK, shown.Ends(), shown.Text())
 	shown.Sees("Outcome: resolved")
 	tree := starter(t, environ, "chain", "chain-real").Stdout
-	require.Contains(t, tree, "ada answered continue_session at ")
+	require.Contains(t, tree, "ada answered continue at ")
 	require.Contains(t, tree, "grace answered fix at ")
 	require.Contains(t, tree, ": remove the lock\n")
 	t.Log("\n" + tree)

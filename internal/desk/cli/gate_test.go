@@ -106,7 +106,7 @@ func TestGateWithoutATerminal(t *testing.T) {
 		want string
 		args []string
 	}{
-		{program.ExitUsage, `chain chain-one: "x" is no answer: type c (continue_session), f (fix), o (override), q (abort)`, []string{"chain-one", "--action", "x"}},
+		{program.ExitUsage, `chain chain-one: "x" is no answer: type c (continue), f (fix), l (look again), o (override), q (abort)`, []string{"chain-one", "--action", "x"}},
 		{program.ExitUsage, "chain chain-one: the gate that is open is gate-1, not gate-7", []string{"chain-one", "--gate", "gate-7", "--action", "f"}},
 		{program.ExitUsage, "--guidance and guidance after the colon of --action exclude each other", []string{"chain-one", "--action", "f: x", "--guidance", "y"}},
 		{
@@ -115,7 +115,7 @@ func TestGateWithoutATerminal(t *testing.T) {
 		},
 		{program.ExitUsage, "chain chain-one: mallory may not answer: CLAUDEOPS_GATE_APPROVERS does not list that name", []string{"chain-one", "--action", "f", "--actor", "mallory"}},
 		{
-			program.ExitUsage, "chain chain-two: gate-1 offers no continue_session: the session was itself a continuation, and it failed",
+			program.ExitUsage, "chain chain-two: gate-1 does not offer to continue: the session was itself a continuation, and it failed",
 			[]string{"chain-two", "--action", "continue-session"},
 		},
 		{program.ExitFailure, "chain nobody: no such chain", []string{"nobody", "--action", "f"}},
@@ -130,7 +130,7 @@ func TestGateWithoutATerminal(t *testing.T) {
 	require.Equal(t, program.ExitUsage, unasked.Code)
 	require.Equal(t, "claudeops: chain chain-one waits at gate-1, and there is no terminal to ask at: answer with --action\n", unasked.Stderr)
 	require.Contains(t, unasked.Stdout, "gate-1 of chain chain-one\n")
-	require.Contains(t, unasked.Stdout, "\n  f  fix: tier 2 starts over in a new session\n")
+	require.Contains(t, unasked.Stdout, "\n  f  fix: tier 2 starts fresh\n")
 	require.Empty(t, s.answers(t, "chain-one"))
 
 	shown := starter(t, s.environ, "gate", "chain-one", "-o", "json")
@@ -140,7 +140,7 @@ func TestGateWithoutATerminal(t *testing.T) {
 
 	got := starter(t, s.environ, "gate", "chain-one", "--action", "c", "--guidance", "mind the lock", "--gate", "gate-1")
 	require.Equal(t, program.ExitOK, got.Code, got.Stderr)
-	require.Equal(t, "What is next: continue_session.\n", got.Stdout)
+	require.Equal(t, "What is next: continue_session.\nFollow it with: claudeops watch chain-one\n", got.Stdout)
 	got = starter(t, s.environ, "gate", "chain-two", "--action", "abort", "--actor", "grace", "-o", "json")
 	require.Equal(t, program.ExitOK, got.Code, got.Stderr)
 	require.JSONEq(t, `{"gate_id":"gate-1","action":"abort","next":"What is next: abort."}`, got.Stdout)
@@ -193,7 +193,7 @@ func TestGateOnATerminal(t *testing.T) {
 		shown := asks(t, "chain-no-c", chaintest.BareGate(), 80, 30)
 		shown.Is("gate-without-c")
 		shown.Types("c\r")
-		shown.Sees("gate-1 offers no continue_session")
+		shown.Sees("gate-1 does not offer to continue")
 		shown.Is("gate-without-c-hint")
 		shown.Types("\x15f\r") // ctrl+u deletes the line first
 		shown.Sees("Guidance for the agent, or nothing")
@@ -221,7 +221,7 @@ func TestGateOnATerminal(t *testing.T) {
 		t.Parallel()
 		shown := asks(t, "chain-narrow", chaintest.BareGate(), 40, 40, "NO_COLOR=1")
 		shown.Types("c\r")
-		shown.Sees("gate-1 offers no")
+		shown.Sees("gate-1 does not offer")
 		shown.Is("gate-narrow")
 		require.NotRegexp(t, `\x1b\[[0-9;]*\b(3[0-7]|9[0-7]|38|48)[0-9;]*m`, shown.Sent())
 		shown.Types("\x03")

@@ -160,7 +160,7 @@ func requireFollows(t *testing.T, s *stage, laptop []string) {
 	s.next(t, "chain-live")
 	watching.Wait()
 	require.Equal(t, local, remote)
-	require.Contains(t, remote.Stdout, "Outcome: overridden")
+	require.Contains(t, remote.Stdout, "Outcome: accepted by a person")
 }
 
 // requireActs starts a chain, answers a gate, closes an incident and pauses a schedule through a server.
@@ -171,7 +171,7 @@ func requireActs(t *testing.T, s *stage, laptop []string) {
 	named := worked(t, laptop, "run")
 	require.Regexp(t, `^Started chain chain-\d{8}-\d{6}-[0-9a-f]{6}\. `, named.Stdout, named.Stderr)
 	answered := worked(t, laptop, "gate", "chain-gate", "--action", "c: mind the lock")
-	require.Equal(t, clitest.Result{Code: program.ExitOK, Stdout: "What is next: continue_session.\n"}, answered)
+	require.Equal(t, clitest.Result{Code: program.ExitOK, Stdout: "What is next: continue_session.\nFollow it with: claudeops watch chain-gate\n"}, answered)
 	require.Equal(t, []escalation.GateAnswer{
 		{GateID: "gate-1", Action: escalation.GateContinue, Guidance: "mind the lock", Actor: "ada", Verified: true},
 	}, s.answers(t, "chain-gate"))

@@ -50,7 +50,7 @@ func TestWatchOnATerminal(t *testing.T) {
 		shown := onScreen(t, s.environ, 80, 34, "watch", "chain-refused", "--actor", "mallory")
 		shown.Sees("Your answer")
 		shown.Types("c\r")
-		shown.Sees("gate-1 offers no continue_session")
+		shown.Sees("gate-1 does not offer to continue")
 		shown.Types("\x15o\r") // ctrl+u deletes the line first
 		shown.Sees("Sure?")
 		shown.Types("y")
@@ -61,7 +61,7 @@ func TestWatchOnATerminal(t *testing.T) {
 		shown.Sees("gate-1 is closed: ada answered override at 2026-03-01 12:00 UTC")
 		s.next(t, "chain-refused")
 		require.Equal(t, program.ExitOK, shown.Ends())
-		shown.Sees("Outcome: overridden")
+		shown.Sees("Outcome: accepted by a person")
 	})
 	t.Run("narrow, and left", func(t *testing.T) {
 		t.Parallel()
@@ -144,7 +144,7 @@ func TestWatchWithoutATerminal(t *testing.T) {
 		"  chain started (manual), highest tier 3\n", "attempt 2, by worker process 4711 on host-1\n",
 		"    attempt 1 ended: the API call failed: Connection refused]0;owned[2J  by the agent\n", "Bash  ./jellyfin restart\n",
 		"  chain chain-lines waits for a person at gate-1: tier 2 could not do its work: ",
-		"answer with: claudeops gate chain-lines\n", "    Gate gate-1  tier 2  failed: tier 2 could not", "        ada answered override at ", "Outcome: overridden",
+		"answer with: claudeops gate chain-lines\n", "    Gate gate-1  tier 2  tier 2 could not", "        ada answered override at ", "Outcome: accepted by a person",
 	} {
 		require.Equal(t, 1, strings.Count(printed.text(), want), "%q in\n%s", want, printed.text())
 	}

@@ -25,22 +25,22 @@ func TestAfterGate(t *testing.T) {
 	}{
 		"not answered":    {escalation.Chain{Gates: []escalation.Gate{{ID: "gate-1"}}}, "", false},
 		"nothing yet":     {escalation.Chain{Gates: []escalation.Gate{closed}, Sessions: []escalation.Session{before}}, "", false},
-		"the session":     {escalation.Chain{Gates: []escalation.Gate{closed}, Sessions: []escalation.Session{before, after}}, "", true},
+		"the session":     {escalation.Chain{Gates: []escalation.Gate{closed}, Sessions: []escalation.Session{before, after}}, "; it has begun", true},
 		"the end":         {escalation.Chain{Gates: []escalation.Gate{closed}, Outcome: escalation.OutcomeAborted}, "", true},
 		"an earlier gate": {escalation.Chain{Gates: []escalation.Gate{again}}, "", true},
 		"a wait": {
 			escalation.Chain{Gates: []escalation.Gate{closed}, Sessions: []escalation.Session{before}, Wait: wait},
-			"; it waits, and looks again at 2026-03-01T16:00:00Z: its cooldown is not over", true,
+			"; it waits until 16:00 UTC: its cooldown is not over", true,
 		},
 		"a refusal": {
 			escalation.Chain{Gates: []escalation.Gate{closed, again}, Sessions: []escalation.Session{before}},
 			"; it is refused, and gate-2 asks again: the chain's budget is spent", true,
 		},
 		"a session, and the next gate": {
-			escalation.Chain{Gates: []escalation.Gate{closed, again}, Sessions: []escalation.Session{before, after}}, "", true,
+			escalation.Chain{Gates: []escalation.Gate{closed, again}, Sessions: []escalation.Session{before, after}}, "; it has begun", true,
 		},
 	} {
-		text, known := afterGate(tt.chain, "gate-1")
+		text, known := afterGate(tt.chain, "gate-1", at)
 		require.Equal(t, tt.known, known, name)
 		require.Equal(t, tt.text, text, name)
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/escalation/calendar"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -48,9 +49,17 @@ func (r GateRow) since() time.Time {
 	return r.StartedAt
 }
 
+// severity returns the severity of what the gate is about. A chain that does not answer may be about anything.
+func (r GateRow) severity() escalation.Severity {
+	if r.Gate == nil {
+		return escalation.SeverityCritical
+	}
+	return r.Gate.Severity()
+}
+
 // GateList is a list of open gates.
 type GateList struct {
-	// Gates are the open gates, oldest first.
+	// Gates are the open gates, the most severe first, then the oldest.
 	Gates []GateRow `json:"gates"`
 	// Waiting counts the chains that wait at a gate. If there are more than Asked, older gates can be missing.
 	Waiting int `json:"waiting"`
@@ -66,7 +75,7 @@ const (
 	listTimeout = time.Minute
 )
 
-// List returns the open gates, oldest first. Only the workflow of a chain knows when its gate was opened. So List
+// List returns the open gates, the most severe first, then the oldest. Only the workflow of a chain knows when its gate was opened. So List
 // queries all waiting chains, and sorts their gates. It leaves out chains whose gate was closed meanwhile.
 func (g Gates) List(ctx context.Context) (GateList, error) {
 	connection, _, err := g.connect(ctx)
@@ -107,7 +116,8 @@ func (g Gates) ask(ctx context.Context, c Connection, chains []Row) []GateRow {
 	_ = asking.Wait() // the functions return no errors
 	rows = slices.DeleteFunc(rows, func(row GateRow) bool { return row.Gate == nil && row.Problem == "" })
 	slices.SortStableFunc(rows, func(x, y GateRow) int {
-		return cmp.Or(x.since().Compare(y.since()), strings.Compare(x.ChainID, y.ChainID))
+		return cmp.Or(escalation.CompareSeverity(x.severity(), y.severity()), x.since().Compare(y.since()),
+			strings.Compare(x.ChainID, y.ChainID))
 	})
 	return rows
 }
@@ -192,8 +202,10 @@ func (g Gates) Answer(
 	if err != nil {
 		return resolution, refusal(ctx, connection, chainID, err)
 	}
-	if answer.Action == escalation.GateContinue || answer.Action == escalation.GateFix {
-		resolution.Next += whatFollowed(ctx, connection, chainID, resolution.GateID)
+	switch answer.Action {
+	case escalation.GateContinue, escalation.GateFix, escalation.GateRecheck:
+		resolution.Next += g.whatFollowed(ctx, connection, chainID, resolution.GateID)
+	case escalation.GateOverride, escalation.GateAbort:
 	}
 	return resolution, nil
 }
@@ -206,9 +218,9 @@ const (
 	followPoll = 200 * time.Millisecond
 )
 
-// whatFollowed says what an answer has led to, if that is not the session that the answer asked for: the chain can wait
-// for hours, because a limit is reached. It is empty if the session starts, and if the chain does not know in time.
-func whatFollowed(ctx context.Context, c client.Client, chainID, gateID string) string {
+// whatFollowed says what an answer has led to: the chain can wait for hours, because a limit is reached. It is empty if
+// the chain does not know in time.
+func (g Gates) whatFollowed(ctx context.Context, c client.Client, chainID, gateID string) string {
 	ctx, cancel := context.WithTimeout(ctx, followLimit)
 	defer cancel()
 	for {
@@ -216,7 +228,7 @@ func whatFollowed(ctx context.Context, c client.Client, chainID, gateID string) 
 		if err != nil {
 			return ""
 		}
-		if text, known := afterGate(chain, gateID); known {
+		if text, known := afterGate(chain, gateID, g.Clock()); known {
 			return text
 		}
 		select {
@@ -227,8 +239,9 @@ func whatFollowed(ctx context.Context, c client.Client, chainID, gateID string) 
 	}
 }
 
-// afterGate says what a chain does after the gate with this ID. It returns false if the chain does not know yet.
-func afterGate(chain escalation.Chain, gateID string) (text string, known bool) {
+// afterGate says what a chain does after the gate with this ID. It returns false if the chain does not know yet. Times
+// are shown in the zone of now.
+func afterGate(chain escalation.Chain, gateID string, now time.Time) (text string, known bool) {
 	at := slices.IndexFunc(chain.Gates, func(gate escalation.Gate) bool { return gate.ID == gateID })
 	if at < 0 || chain.Outcome != "" { // a gate of long ago, or the answer has said that the chain ends
 		return "", true
@@ -241,12 +254,33 @@ func afterGate(chain escalation.Chain, gateID string) (text string, known bool) 
 	started := last != nil && !last.StartedAt.Before(answer.At.Truncate(time.Millisecond))
 	switch {
 	case chain.Wait != nil:
-		return fmt.Sprintf("; it waits, and looks again at %s: %s",
-			chain.Wait.Until.UTC().Format(time.RFC3339), chain.Wait.Reason), true
+		return "; " + WaitText(*chain.Wait, now), true
 	case open != nil && !open.OpenedAt.Before(answer.At) && !started:
 		return fmt.Sprintf("; it is refused, and %s asks again: %s", open.ID, open.Reason), true
 	case started:
-		return "", true
+		return "; it has begun", true
+	}
+	return "", false
+}
+
+// WaitText says until when a chain waits, and why. Times are shown in the zone of now.
+func WaitText(wait escalation.Wait, now time.Time) string {
+	return fmt.Sprintf("it waits until %s: %s", calendar.Clock(wait.Until, now), line(wait.Reason, 300))
+}
+
+// AfterRequest says what a chain does after a person has asked for a tier. It returns false if the chain does not know
+// yet. Times are shown in the zone of now.
+func AfterRequest(chain escalation.Chain, tier escalation.Tier, now time.Time) (text string, known bool) {
+	last := chain.Last()
+	switch {
+	case chain.Outcome != "":
+		return "the chain has ended: " + line(chain.Reason, 300), true
+	case chain.Wait != nil:
+		return WaitText(*chain.Wait, now), true
+	case last != nil && last.EndedAt.IsZero() && last.Tier >= tier:
+		return fmt.Sprintf("%s has begun", last.Tier), true
+	case last != nil && last.EndedAt.IsZero():
+		return fmt.Sprintf("%s still works; %s begins when it has ended", last.Tier, tier), true
 	}
 	return "", false
 }

@@ -1,7 +1,6 @@
 package operations
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -28,7 +27,7 @@ func SessionTask(session *escalation.Session) string {
 }
 
 func taskOf(purpose escalation.Purpose, phase string) string {
-	text := strings.ReplaceAll(string(purpose), "_", " ")
+	text := escalation.InWords(purpose)
 	if phase == "" || phase == escalation.PlanItself {
 		return text
 	}
@@ -58,54 +57,9 @@ func SessionContext(session *escalation.Session) string {
 		text += ", work left on " + session.Worktree.Branch
 	}
 	if session.Verdict != nil {
-		text += ", verdict " + string(session.Verdict.Status)
+		text += ", " + escalation.InWords(session.Verdict.Status)
 	}
 	return text
-}
-
-// AnswerMeaning says what an answer at a gate does.
-func AnswerMeaning(action escalation.GateAction, gate escalation.Gate) string {
-	if gate.Phase != "" {
-		return phaseAnswer(action, gate)
-	}
-	switch action {
-	case escalation.GateContinue:
-		return fmt.Sprintf("continue session: %s goes on in its conversation", gate.NextRunner())
-	case escalation.GateFix:
-		return fmt.Sprintf("fix: %s starts over in a new session", gate.NextRunner())
-	case escalation.GateOverride:
-		if gate.Commit != "" {
-			return "override: " + gate.Next(escalation.GateClosing{Action: action}) +
-				"; the incident stays open, and looks leave it"
-		}
-		return "override: accept the state; the incident stays open, and looks leave it"
-	case escalation.GateAbort:
-		if gate.Commit != "" {
-			return "abort: " + gate.Next(escalation.GateClosing{Action: action}) +
-				"; the incident stays open, and a look may repair it"
-		}
-		return "abort: end the chain; the incident stays open, and a look may repair it"
-	case escalation.GateRecheck: // people cannot choose this action
-	}
-	return line(string(action), 60)
-}
-
-// phaseAnswer says what an answer at the gate of a phase does.
-func phaseAnswer(action escalation.GateAction, gate escalation.Gate) string {
-	what := GatePlace(gate)
-	switch action {
-	case escalation.GateContinue:
-		return fmt.Sprintf("continue session: %s goes on in its conversation", gate.NextRunner())
-	case escalation.GateFix:
-		if again := gate.Repeats(); again != "" {
-			return "fix: " + again
-		}
-		return fmt.Sprintf("fix: %s works on %s in a new session", gate.NextRunner(), what)
-	case escalation.GateOverride, escalation.GateAbort:
-		return string(action) + ": " + gate.Next(escalation.GateClosing{Action: action})
-	case escalation.GateRecheck: // people cannot choose this action
-	}
-	return line(string(action), 60)
 }
 
 // GatePlace names the tier of a gate, or the phase of a plan at which it is.
@@ -122,18 +76,4 @@ func GateSubject(gate escalation.Gate) string {
 		return "the plan " + line(gate.Plan, 200)
 	}
 	return GatePlace(gate) + " of " + line(gate.Plan, 200)
-}
-
-// CallSubject returns the most informative field of a call's input. If the input has no known field, CallSubject
-// returns the whole input.
-func CallSubject(input string) string {
-	var fields map[string]any
-	if json.Unmarshal([]byte(input), &fields) == nil {
-		for _, key := range []string{"command", "file_path", "pattern", "url", "path", "description", "summary"} {
-			if text, ok := fields[key].(string); ok && text != "" {
-				return text
-			}
-		}
-	}
-	return input
 }

@@ -143,6 +143,16 @@ func Zone(t time.Time) string {
 	return "UTC" + t.Format("-07:00")
 }
 
+// Clock returns the time of day of t with its zone, as a clock in the zone of now shows it, and the date if it is not
+// that of now. Without now, the zone is UTC.
+func Clock(t, now time.Time) string {
+	t = t.In(now.Location())
+	if !now.IsZero() && Of(t) == Of(now) {
+		return t.Format("15:04 ") + Zone(t)
+	}
+	return t.Format("Jan 2, 15:04 ") + Zone(t)
+}
+
 // Change is a change of the clocks.
 type Change struct {
 	// At is the first instant after the change, in the zone. From is the time of day that clocks showed next without

@@ -60,10 +60,11 @@ func ContinuationOf(s Stopped) (*escalation.Continuation, string) {
 	case s.State.Role() == "":
 		return nil, "no session has run"
 	case s.State.Role() != s.Resume.Role():
-		return nil, fmt.Sprintf("the next step is %s, and the last session was that of the %s", s.Resume,
-			s.State.Role())
+		return nil, fmt.Sprintf("the next step is %s, and the last session was that of the %s",
+			escalation.InWords(s.Resume), s.State.Role())
 	case s.State != s.Resume:
-		return nil, fmt.Sprintf("the next step is %s, and the last session was %s", s.Resume, s.State)
+		return nil, fmt.Sprintf("the next step is %s, and the last session was %s", escalation.InWords(s.Resume),
+			escalation.InWords(s.State))
 	case s.Continued && !s.NeedsHuman:
 		return nil, "going on with it was tried, and failed: only a new session may do better"
 	case s.Unusable:

@@ -274,7 +274,10 @@ func (f Finding) describe() string {
 	if where == "" {
 		where = "output"
 	}
-	return fmt.Sprintf("%s %s (%s, %s): %s", f.Priority, f.Fingerprint, where, f.Action, f.Text)
+	if f.Action == HumanRequired {
+		where += ", for a person"
+	}
+	return fmt.Sprintf("%s %s (%s): %s", f.Priority, f.Fingerprint, where, f.Text)
 }
 
 // blocks reports whether a new finding keeps a change from being approved. What a person must decide does, whatever its

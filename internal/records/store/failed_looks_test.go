@@ -64,7 +64,7 @@ func testFailedLooks(t *testing.T, database backend) {
 	incident = c.incident(incident.ID)
 	require.Equal(t, 1, incident.Returned)
 	require.Empty(t, incident.Returns, "nobody had repaired it")
-	require.Contains(t, incident.Summary, "budget_exhausted")
+	require.Contains(t, incident.Summary, "budget used up")
 }
 
 // testLookedSince checks that a chain whose look failed no longer takes care of failed looks after it could look,

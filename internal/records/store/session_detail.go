@@ -105,3 +105,37 @@ func (s *Store) SessionCalls(ctx context.Context, sessionID string, limit int) (
 	}
 	return calls, nil
 }
+
+// GateNotes returns the calls of a session that were denied, and how much of the limits of the services is used.
+func (s *Store) GateNotes(
+	ctx context.Context, of escalation.NotesRequest,
+) (notes escalation.GateNotes, err error) {
+	if of, err = canonical(of); err != nil {
+		return notes, err
+	}
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		denied, err := collect(ctx, tx, callFields, deniedOfQuery, of.SessionID)
+		if err != nil {
+			return err
+		}
+		notes.Denied = len(denied)
+		for _, call := range denied[:min(len(denied), escalation.MaxDeniedCalls)] {
+			notes.DeniedCalls = append(notes.DeniedCalls, call.Describe())
+		}
+		entries, err := ledger(ctx, tx, of.At.Add(-of.Limits.Window()))
+		for _, state := range of.Limits.States(entries, of.Services, of.At) {
+			if escalation.HasService(of.Services, state.Service) {
+				notes.Cooldowns = append(notes.Cooldowns, state)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return notes, fmt.Errorf("read what session %q was denied: %w", of.SessionID, err)
+	}
+	return notes, nil
+}
+
+// deniedOfQuery selects the denied calls of a session, the latest first, as many as a person can read.
+var deniedOfQuery = "SELECT " + columns(callFields(new(escalation.CallDecision))) +
+	" FROM calls WHERE session_id = $1 AND NOT allowed ORDER BY id DESC LIMIT 100"

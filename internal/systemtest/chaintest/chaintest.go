@@ -81,7 +81,18 @@ func OpenedGate() escalation.Gate {
 	return escalation.Gate{
 		ID: "gate-1", Source: escalation.GateTimedOut, Tier: escalation.TierSafeRepair, SessionID: Conversation(2),
 		Rule:   escalation.RuleNoVerdict,
-		Reason: "tier 2 ended without a verdict (timed_out): it ran for more than 5m0s",
+		Reason: "tier 2 ended without a verdict (took too long): it ran for more than 5m0s",
+		Faults: []escalation.ChainIncident{{
+			ID: "incident-7", Services: []string{"jellyfin"}, Severity: escalation.SeverityCritical,
+			Summary: "jellyfin answers 502", Since: Noon.Add(-3 * time.Hour),
+		}},
+		Found: "its process ends 40 s after each start, because the disk of its cache is full (tier 1)",
+		GateNotes: escalation.GateNotes{
+			DeniedCalls: []string{"rm -rf /var/cache/jellyfin: no tier deletes folders"}, Denied: 1,
+			Cooldowns: []escalation.ServiceState{{Service: "jellyfin", Restarts: escalation.Use{
+				Used: 2, Free: true, Limit: escalation.Limit{Max: 3, Window: escalation.Duration(4 * time.Hour)},
+			}}},
+		},
 		Tried: []string{
 			"tier 1 looked, and asks for tier 2: jellyfin answers 502",
 			"tier 2 restarted jellyfin, and was in the middle of `./jellyfin status` when its time was over",
@@ -89,7 +100,7 @@ func OpenedGate() escalation.Gate {
 		Cost:     escalation.Cost{CostUSD: 0.53},
 		OpenedAt: Noon.Add(-125 * time.Minute), ExpiresAt: Noon.Add(70 * time.Hour), OnTimeout: escalation.GateAbort,
 		Options: []escalation.GateAction{
-			escalation.GateContinue, escalation.GateFix, escalation.GateOverride,
+			escalation.GateContinue, escalation.GateFix, escalation.GateRecheck, escalation.GateOverride,
 			escalation.GateAbort,
 		},
 		Continuation: &escalation.Continuation{
@@ -104,6 +115,7 @@ func BareGate() escalation.Gate {
 	gate.Source, gate.Options, gate.Continuation = escalation.GateFailed, gate.Options[1:], nil
 	gate.Reason = "tier 2 could not do its work: \x1b]0;owned\x07\x1b[2J\x1b[31mtake\u202e over\r\nnow"
 	gate.Tried = []string{"\x1b[5mtier 2 went on with the session, and failed"}
+	gate.Faults, gate.Found = nil, ""
 	gate.NoContinuation = "the session was itself a continuation, and it failed"
 	return gate
 }
@@ -127,7 +139,7 @@ func Overridden(gate escalation.Gate) escalation.Chain {
 	chain := Waiting(gate)
 	chain.Gates[0].Answer = &escalation.GateClosing{Action: escalation.GateOverride, Actor: "ada", At: Noon}
 	chain.Outcome, chain.Reason, chain.EndedAt = escalation.OutcomeOverridden, "ada accepts the state", Noon
-	ended := escalation.Event{Key: "2", At: Noon, Message: "chain ended overridden after 2 sessions for $0.5300"}
+	ended := escalation.Event{Key: "2", At: Noon, Message: "chain ended after 2 sessions for $0.53: accepted by a person"}
 	chain.Events = append(chain.Events, ended)
 	return chain
 }
@@ -156,8 +168,8 @@ func Objected() escalation.Review {
 	return escalation.Review{
 		AuthorID: Conversation(2), ReviewerID: Conversation(3), Branch: "claudeops/chain-42", Base: "b0", Commit: "c1",
 		Files: 1, Lines: 2, Checks: "passed", Status: "not_ready", Rule: "limit",
-		Reason:   "findings block: P1 wrong-port (compose.yaml:4, auto_fix)",
-		Findings: []string{"P1 wrong-port (compose.yaml:4, auto_fix): \x1b]0;owned\x07\x1b[2J<b>take</b> over"},
+		Reason:   "findings block: P1 wrong-port (compose.yaml:4)",
+		Findings: []string{"P1 wrong-port (compose.yaml:4): \x1b]0;owned\x07\x1b[2J<b>take</b> over"},
 	}
 }
 

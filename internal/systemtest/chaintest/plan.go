@@ -11,8 +11,8 @@ import (
 // a finding of its reviewer needs a person: the author's correction is next, so the reviewer's session cannot be
 // continued. A title comes from a hostile author.
 func Planned() escalation.Chain {
-	const wrongPort = "P1 wrong-port (compose.yaml:4, auto_fix): 8433 is not 8443"
-	const openDoor = "P1 open-door (firewall.rules:7, human_required): the rule lets everybody in"
+	const wrongPort = "P1 wrong-port (compose.yaml:4): 8433 is not 8443"
+	const openDoor = "P1 open-door (firewall.rules:7, for a person): the rule lets everybody in"
 	second := planned(3, escalation.PurposeAuthor, "1", 0.24, "complete")
 	second.ParentID, second.Continuity = 1, escalation.ContinuityResume
 	chain := escalation.Chain{
@@ -56,7 +56,7 @@ func Planned() escalation.Chain {
 	chain.Reviews[2].Findings = []string{openDoor}
 	chain.Gates = []escalation.Gate{plannedGate(chain, &escalation.LoopGate{
 		Role: "author", Resume: "auto_fix",
-		NoContinuation: "the next step is auto_fix, and the last session was that of the reviewer",
+		NoContinuation: "the next step is a correction, and the last session was that of the reviewer",
 	})}
 	chain.Reason = chain.Gates[0].Reason
 	return chain
@@ -74,7 +74,7 @@ func Resumable() escalation.Chain {
 	phase.Reviews, phase.Found, phase.ReviewCostUSD, phase.Checks, phase.Verdict = 0, 0, 0, "", ""
 	chain.Reviews = append(chain.Reviews, escalation.Review{
 		AuthorID: author.SessionID, Phase: "2", Rule: "author",
-		Reason: "the author's session ended timed_out: it ran for more than 5m0s",
+		Reason: "the author's session took too long: it ran for more than 5m0s",
 	})
 	chain.Gates = []escalation.Gate{plannedGate(chain, &escalation.LoopGate{
 		Role: "author", Resume: "execute", Continuation: &escalation.Continuation{
@@ -91,8 +91,8 @@ func plannedGate(chain escalation.Chain, loop *escalation.LoopGate) escalation.G
 	var tried []string
 	for i := range chain.Sessions {
 		one := &chain.Sessions[i]
-		tried = append(tried, fmt.Sprintf("%s, phase %s (%s): %s, $%.2f", one.Purpose, one.Phase, one.Model,
-			one.Status, one.CostUSD))
+		tried = append(tried, fmt.Sprintf("%s, phase %s (%s), $%.2f: %s", one.Purpose, one.Phase, one.Model,
+			one.CostUSD, escalation.InWords(one.Status)))
 	}
 	policy := escalation.Policy{Gate: escalation.GatePolicy{Timeout: escalation.Duration(72 * time.Hour)}}
 	return escalation.NewGate(policy, escalation.GateInput{

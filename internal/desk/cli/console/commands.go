@@ -15,6 +15,9 @@ func AnswerCommand(chainID string) string { return "claudeops gate " + operand(c
 // LookCommand returns the command that shows a chain.
 func LookCommand(chainID string) string { return "claudeops chain " + operand(chainID) }
 
+// WatchCommand returns the command that follows a chain.
+func WatchCommand(chainID string) string { return "claudeops watch " + operand(chainID) }
+
 // PlanCommand returns the command that shows the plan of a chain.
 func PlanCommand(chainID string) string { return "claudeops plan status " + operand(chainID) }
 

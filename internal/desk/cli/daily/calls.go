@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
-	"github.com/claudeops/claudeops/internal/desk/operations"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
@@ -65,7 +64,7 @@ func callLine(clock console.Clock, call *escalation.CallDecision) string {
 		tool = "starts"
 	}
 	return fmt.Sprintf("%s  %s  %s  %s%s",
-		decided, at, console.Printable(tool, 40), console.Printable(operations.CallSubject(call.Input), maxSubject),
+		decided, at, console.Printable(tool, 40), console.Printable(escalation.CallSubject(call.Input), maxSubject),
 		why)
 }
 

@@ -21,6 +21,7 @@ type gateOptions struct {
 	guidance string
 	actor    string
 	gate     string
+	force    bool
 	limit    int
 }
 
@@ -32,12 +33,13 @@ func (a *app) gateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gate [CHAIN]",
 		Short: "List the chains that wait for a person, or answer one",
-		Long: "Gate lists the open gates, the oldest first. With the ID of a chain it shows that chain's gate and\n" +
+		Long: "Gate lists the open gates, the most severe first. With the ID of a chain it shows that chain's gate and\n" +
 			"asks for an answer:\n\n" +
-			"  c  continue-session  go on with the interrupted session, if the gate offers it\n" +
-			"  f  fix               run the tier again in a new session\n" +
-			"  o  override          accept the state; the chain ends overridden\n" +
-			"  q  abort             the chain ends aborted\n\n" +
+			"  c  continue-session  the agent goes on and keeps what it knows, if the gate offers it\n" +
+			"  f  fix               the tier starts fresh, in a new session\n" +
+			"  l  look-again        you have fixed it: tier 1 looks, and the chain ends if all is well\n" +
+			"  o  override          accept the state; the chain ends\n" +
+			"  q  abort             the chain ends\n\n" +
 			"Guidance for the agent may follow after a colon, as in `c: leave the database alone`. With --action it " +
 			"asks\nnothing and needs no terminal; with --output json and without --action it only shows.\n\n" +
 			console.ExitHelp,
@@ -55,10 +57,11 @@ func (a *app) gateCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.action, "action", "", "the answer, without asking: c, f, o or q, or the name in full")
+	flags.StringVar(&o.action, "action", "", "the answer, without asking: c, f, l, o or q, or the name in full")
 	flags.StringVar(&o.guidance, "guidance", "", "what the agent is told; goes with --action")
 	flags.StringVar(&o.actor, "actor", "", "who answers, for the record (default: the user)")
 	flags.StringVar(&o.gate, "gate", "", "answer only if this gate is the one that is open, such as gate-2")
+	flags.BoolVar(&o.force, "force", false, "begin now, although restarts are used up; goes with --action")
 	flags.IntVar(&o.limit, "limit", 100, "list at most this many")
 	return cmd
 }
@@ -67,10 +70,10 @@ func (o gateOptions) check(named bool) error {
 	switch {
 	case o.limit < 1:
 		return console.CheckLimit(o.limit, "gate")
-	case !named && (o.action != "" || o.guidance != "" || o.gate != "" || o.actor != ""):
+	case !named && (o.action != "" || o.guidance != "" || o.gate != "" || o.actor != "" || o.force):
 		return errors.New("name the chain whose gate is to be answered; `claudeops gate` without flags lists them")
-	case o.action == "" && o.guidance != "":
-		return errors.New("--guidance goes with --action")
+	case o.action == "" && (o.guidance != "" || o.force):
+		return errors.New("--guidance and --force go with --action")
 	default:
 		return nil
 	}
@@ -101,7 +104,12 @@ func (a *app) answerGate(ctx context.Context, id string, o gateOptions) error {
 	if err != nil {
 		return fmt.Errorf("chain %s: %w", id, err)
 	}
-	return a.Print(resolution, func(w io.Writer) { _, _ = fmt.Fprintln(w, console.Printable(resolution.Next, 600)) })
+	return a.Print(resolution, func(w io.Writer) {
+		_, _ = fmt.Fprintln(w, console.Printable(resolution.Next, 600))
+		if _, ends := gate.Ending(escalation.GateClosing{Action: answer.Action, Actor: answer.Actor}); !ends {
+			_, _ = fmt.Fprintln(w, "Follow it with:", console.WatchCommand(id))
+		}
+	})
 }
 
 // replyTo returns the answer in the flags. If the flags contain no answer, replyTo asks the person at the terminal.
@@ -117,7 +125,7 @@ func (a *app) replyTo(
 			return answer, program.Misuse(errors.New("--guidance and guidance after the colon of --action exclude " +
 				"each other"))
 		}
-		answer.Guidance = cmp.Or(answer.Guidance, o.guidance)
+		answer.Guidance, answer.Force = cmp.Or(answer.Guidance, o.guidance), o.force
 		return answer, nil
 	}
 	place, ok := a.Terminal()

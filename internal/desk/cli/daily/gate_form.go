@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/huh/v2"
@@ -27,18 +28,21 @@ type gateForm struct {
 	reply    string
 	guidance string
 	sure     bool
+	// now is the current time for what a choice means. force lets the session begin although restarts are used up.
+	now   time.Time
+	force bool
 }
 
 // newGateForm returns a form for a terminal of the given size. It also returns the command that starts the form.
-func newGateForm(gate escalation.Gate, size tea.WindowSizeMsg) (*gateForm, tea.Cmd) {
-	f := &gateForm{Gate: gate, size: size}
+func newGateForm(gate escalation.Gate, size tea.WindowSizeMsg, now time.Time) (*gateForm, tea.Cmd) {
+	f := &gateForm{Gate: gate, size: size, now: now}
 	start := f.begin()
 	return f, start
 }
 
 // begin starts the form from its first question.
 func (f *gateForm) begin() tea.Cmd {
-	f.reply, f.guidance, f.sure = "", "", false
+	f.reply, f.guidance, f.sure, f.force = "", "", false, false
 	letters := make([]string, 0, len(f.Gate.Options))
 	for _, option := range f.Gate.Options {
 		letters = append(letters, option.Letter())
@@ -47,9 +51,11 @@ func (f *gateForm) begin() tea.Cmd {
 	guide := huh.NewText().Title("Guidance for the agent, or nothing").Value(&f.guidance).
 		Lines(guidanceLines).CharLimit(escalation.MaxGuidance).ExternalEditor(false)
 	confirm := huh.NewConfirm().TitleFunc(f.confirmation, &f.reply).Value(&f.sure)
+	early := huh.NewConfirm().Title("Restarts are used up. Begin now anyway?").Value(&f.force)
 	f.form = huh.NewForm(
 		huh.NewGroup(ask),
 		huh.NewGroup(guide).WithHideFunc(func() bool { return f.decides() || f.chosen().Guidance != "" }),
+		huh.NewGroup(early).WithHideFunc(func() bool { return !f.waits() }),
 		huh.NewGroup(confirm).WithHideFunc(func() bool { return !f.decides() }),
 	).WithTheme(huh.ThemeFunc(huh.ThemeBase16))
 	start := f.form.Init()
@@ -77,6 +83,7 @@ func (f *gateForm) fill(msg tea.Msg) (*escalation.GateAnswer, tea.Cmd) {
 	if answer.Guidance == "" {
 		answer.Guidance = strings.TrimSpace(f.guidance)
 	}
+	answer.Force = f.force
 	return &answer, cmd
 }
 
@@ -102,6 +109,13 @@ func (f *gateForm) chosen() escalation.GateAnswer {
 func (f *gateForm) decides() bool {
 	action := f.chosen().Action
 	return action == escalation.GateOverride || action == escalation.GateAbort
+}
+
+// waits reports whether the session of the typed answer must wait, because restarts are used up.
+func (f *gateForm) waits() bool {
+	action := f.chosen().Action
+	_, usedUp := f.Gate.UsedUp(f.now)
+	return usedUp && (action == escalation.GateFix || action == escalation.GateContinue)
 }
 
 // confirmation asks for a confirmation of the typed answer. An override at a phase of a plan does not end the chain.
@@ -140,7 +154,7 @@ func (m *askModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, tea.Quit
 	}
 	if size, ok := msg.(tea.WindowSizeMsg); ok && m.form == nil {
-		m.form, cmd = newGateForm(m.gate, size)
+		m.form, cmd = newGateForm(m.gate, size, m.clock())
 		return m, cmd
 	}
 	if m.form == nil || m.answer != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// listGates lists the open gates, oldest first.
+// listGates lists the open gates, the most severe first.
 func (a *app) listGates(ctx context.Context, limit int) error {
 	open, err := a.Operations.Gates.List(ctx)
 	if err != nil {
@@ -52,10 +52,10 @@ func (a *app) writeGates(w io.Writer, rows []operations.GateRow) {
 }
 
 func (a *app) writeGateTable(w io.Writer, rows []operations.GateRow, width int) {
-	lines := [][]string{{"CHAIN", "TIER", "AGE", "COST", "WHY"}}
+	lines := [][]string{{"CHAIN", "SEVERITY", "TIER", "AGE", "COST", "WRONG"}}
 	for _, row := range rows {
 		lines = append(lines, []string{
-			console.Printable(row.ChainID, 60), tierOf(row), a.ageOf(row), row.CostText(), why(row),
+			console.Printable(row.ChainID, 60), severityOf(row), tierOf(row), a.ageOf(row), row.CostText(), why(row),
 		})
 	}
 	console.CutTable(w, lines, width)
@@ -71,10 +71,17 @@ func (a *app) writeGateBlocks(w io.Writer, rows []operations.GateRow, width int)
 		if row.Gate == nil || row.Gate.Phase == "" {
 			place = "tier " + place
 		}
-		line := fmt.Sprintf("  %s, %s old, %s", place, a.ageOf(row), row.CostText())
+		line := fmt.Sprintf("  %s, %s, %s old, %s", severityOf(row), place, a.ageOf(row), row.CostText())
 		_, _ = fmt.Fprintln(w, console.Cut(line, width))
 		console.WriteLabelled(w, "  ", why(row), width)
 	}
+}
+
+func severityOf(row operations.GateRow) string {
+	if row.Gate == nil {
+		return "?"
+	}
+	return string(row.Gate.Severity())
 }
 
 // tierOf returns the tier of a gate, or the phase of a plan at which it is.
@@ -95,10 +102,10 @@ func (a *app) ageOf(row operations.GateRow) string {
 	return plaintext.Span(a.Clock().Sub(row.Gate.OpenedAt))
 }
 
-// why returns why a gate was opened.
+// why returns what is wrong.
 func why(row operations.GateRow) string {
 	if row.Gate == nil {
 		return console.Printable(row.Problem, 200)
 	}
-	return reasonOf(*row.Gate)
+	return console.Printable(row.Gate.Headline(), 300)
 }

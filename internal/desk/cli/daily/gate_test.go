@@ -17,7 +17,7 @@ func TestGateMisuse(t *testing.T) {
 	}{
 		"no chain":        {[]string{"gate", "--action", "f"}, "name the chain whose gate is to be answered"},
 		"lonely actor":    {[]string{"gate", "--actor", "ada"}, "name the chain whose gate is to be answered"},
-		"lonely guidance": {[]string{"gate", "x", "--guidance", "y"}, "--guidance goes with --action"},
+		"lonely guidance": {[]string{"gate", "x", "--guidance", "y"}, "--guidance and --force go with --action"},
 		"no gates wanted": {[]string{"gate", "--limit", "0"}, "--limit 0 is less than one gate"},
 		"two chains":      {[]string{"gate", "x", "y"}, "`claudeops gate` takes one argument, and \"y\" is another"},
 		"odd actor":       {[]string{"gate", "x", "--actor", "a\nb"}, "actor has characters that cannot be printed"},

@@ -46,7 +46,7 @@ func (a *app) showIncident(ctx context.Context, given string) error {
 func writeIncident(w io.Writer, clock console.Clock, width int, incident *operations.Incident) {
 	write := func(label, text string) { console.WriteLabelled(w, fmt.Sprintf("%-10s", label), text, width) }
 	write("Incident", incident.ID)
-	write("State", string(incident.State))
+	write("State", escalation.InWords(incident.State))
 	write("Severity", string(incident.Severity))
 	write("Services", servicesOf(incident, 600))
 	if incident.Kind != "" {
@@ -115,7 +115,7 @@ func chainStatus(clock console.Clock, chain *escalation.IncidentChain) string {
 		if chain.Outcome == "" {
 			return "ended at " + clock.Moment(chain.At)
 		}
-		return fmt.Sprintf("ended %s at %s", chain.Outcome, clock.Moment(chain.At))
+		return fmt.Sprintf("ended (%s) at %s", escalation.InWords(chain.Outcome), clock.Moment(chain.At))
 	case escalation.ChainWaiting:
 		if chain.Until.IsZero() {
 			return "waits"

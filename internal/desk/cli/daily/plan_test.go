@@ -59,7 +59,7 @@ func TestGateOfAPlan(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, escalation.GateAnswer{GateID: "gate-1", Action: escalation.GateContinue, Guidance: "use port 8443"}, answer)
 	_, err = escalation.ParseGateReply(*escalated.OpenGate(), "c")
-	require.EqualError(t, err, "gate-1 offers no continue_session: the next step is auto_fix, and the last session was that of the reviewer")
+	require.EqualError(t, err, "gate-1 does not offer to continue: the next step is a correction, and the last session was that of the reviewer")
 
 	gate := *escalated.OpenGate()
 	for reply, question := range map[string]string{"o": "Accept phase 2 as it is. Sure?", "q": "The chain ends here. Sure?"} {

@@ -16,7 +16,7 @@ import (
 func stateOf(now operations.Snapshot) string {
 	switch {
 	case now.Chain.Outcome != "":
-		return string(now.Chain.Outcome)
+		return escalation.InWords(now.Chain.Outcome)
 	case !now.Live:
 		return "ended without an outcome"
 	case now.Chain.OpenGate() != nil:
@@ -62,7 +62,7 @@ func writePlan(w io.Writer, clock console.Clock, width int, now operations.Snaps
 		writeGate(w, clock, chain.ID, *gate)
 	}
 	if chain.Outcome != "" {
-		_, _ = fmt.Fprintf(w, "Outcome: %s — %s\n", chain.Outcome, console.Printable(chain.Reason, 300))
+		_, _ = fmt.Fprintf(w, "Outcome: %s — %s\n", escalation.InWords(chain.Outcome), console.Printable(chain.Reason, 300))
 	}
 }
 

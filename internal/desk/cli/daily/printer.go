@@ -89,7 +89,7 @@ func (p *Printer) printGate(chain escalation.Chain) {
 	p.gates[chain.ID+" "+gate.ID] = true
 	at := p.console.Clock.TimeOfDay(gate.OpenedAt)
 	p.console.Say("%s  chain %s waits for a person at %s: %s",
-		at, console.Printable(chain.ID, 200), gate.ID, console.Printable(gate.Reason, 300))
+		at, console.Printable(chain.ID, 200), gate.ID, console.Printable(gate.Headline(), 300))
 	p.console.Say("%s    answer with: %s", at, console.AnswerCommand(chain.ID))
 }
 

@@ -122,7 +122,7 @@ func (a *app) saysWhyItStays(now operations.Snapshot) bool {
 		a.Say("It waits for %s", console.Printable(now.Waits, 1_000))
 	case chain.Outcome == escalation.OutcomeHealthy || chain.Outcome == escalation.OutcomeResolved:
 	case chain.Outcome != "":
-		a.Say("It has ended %s: %s.", chain.Outcome, console.Printable(chain.Reason, 1_000))
+		a.Say("It has ended (%s): %s.", escalation.InWords(chain.Outcome), console.Printable(chain.Reason, 1_000))
 	default:
 		return now.Progress != nil && now.Progress.Now.Turns > 0
 	}

@@ -52,7 +52,7 @@ func writeSnapshot(w io.Writer, clock console.Clock, now operations.Snapshot, li
 	for _, issue := range chain.Issues {
 		_, _ = fmt.Fprintf(w, "    Issue %s  %s  %s  %s\n", cmp.Or(issue.ChainID, "without a chain"),
 			console.Printable(strings.Join(issue.Services, ", "), 80), issue.CostText(),
-			cmp.Or(string(issue.Outcome), "running"))
+			cmp.Or(escalation.InWords(issue.Outcome), "running"))
 	}
 	for _, done := range chain.Reviews {
 		writeReview(w, done)
@@ -80,7 +80,7 @@ func writeSnapshot(w io.Writer, clock console.Clock, now operations.Snapshot, li
 		writeCommits(w, chain.Plan)
 	}
 	if chain.Outcome != "" {
-		_, _ = fmt.Fprintf(w, "Outcome: %s — %s\n", chain.Outcome, console.Printable(chain.Reason, 300))
+		_, _ = fmt.Fprintf(w, "Outcome: %s — %s\n", escalation.InWords(chain.Outcome), console.Printable(chain.Reason, 300))
 	}
 }
 
@@ -102,7 +102,7 @@ func writeSessions(
 		total += took
 		_, _ = fmt.Fprintf(columns, "%s Session #%d\tTier %d\t%s\t%s\t%s\t%s %s\t%s\n",
 			branch, session.ID, int(session.Tier), console.Printable(session.Model, 80), cost,
-			plaintext.Duration(took), markOf(session.Status), console.Printable(string(session.Status), 40),
+			plaintext.Duration(took), markOf(session.Status), console.Printable(escalation.InWords(session.Status), 40),
 			console.Printable(operations.SessionContext(session), 200))
 	}
 	_ = columns.Flush()
@@ -161,7 +161,8 @@ func earlierOf(chain escalation.Chain) string {
 // writeGate writes a line that says why a gate was opened. If the gate is closed, the next line says who closed it and
 // when. If the gate is open, the next line has the command that answers it.
 func writeGate(w io.Writer, clock console.Clock, chainID string, gate escalation.Gate) {
-	_, _ = fmt.Fprintf(w, "    Gate %s  %s  %s\n", gate.ID, operations.GatePlace(gate), reasonOf(gate))
+	_, _ = fmt.Fprintf(w, "    Gate %s  %s  %s\n", gate.ID, operations.GatePlace(gate),
+		console.Printable(gate.Headline(), 300))
 	if gate.Answer != nil {
 		_, _ = fmt.Fprintf(w, "        %s\n", closingOf(clock, *gate.Answer))
 		return

@@ -53,8 +53,8 @@ func TestTreeShowsReviews(t *testing.T) {
 	var b bytes.Buffer
 	WriteTree(&b, chaintest.Clock, chain)
 	require.Contains(t, b.String(), "        Pull request: https://github.com/acme/infra/pull/7\n")
-	require.Contains(t, b.String(), "    Review of claudeops/chain-42 (verdict not ready, checks passed): not approved by rule limit: findings block: P1 wrong-port")
-	require.Contains(t, b.String(), "        P1 wrong-port (compose.yaml:4, auto_fix): ]0;owned[2J<b>take</b> over\n")
+	require.Contains(t, b.String(), "    Review of claudeops/chain-42 (verdict not ready, checks passed): not approved: findings block: P1 wrong-port")
+	require.Contains(t, b.String(), "        P1 wrong-port (compose.yaml:4): ]0;owned[2J<b>take</b> over\n")
 	require.Contains(t, b.String(), "    Reviews: 2 of 3 findings fixed, reviews cost $0.30, $0.15 for each fixed\n")
 }
 

@@ -110,7 +110,7 @@ func (m *watchModel) closing(chain escalation.Chain, gateID string) string {
 // open opens the form for a gate.
 func (m *watchModel) open(gate escalation.Gate) tea.Cmd {
 	var start tea.Cmd
-	m.form, start = newGateForm(gate, m.size)
+	m.form, start = newGateForm(gate, m.size, m.app.Clock())
 	return start
 }
 

@@ -58,7 +58,7 @@ func (m *watchModel) title(chain escalation.Chain) string {
 	state := "running"
 	switch {
 	case chain.Outcome != "":
-		state = string(chain.Outcome)
+		state = escalation.InWords(chain.Outcome)
 	case chain.OpenGate() != nil:
 		state = "waits for a person"
 	case chain.Wait != nil:
@@ -78,7 +78,7 @@ func (m *watchModel) session(session *escalation.Session) string {
 	cost, took := figuresOf(m.now, session, m.app.Clock())
 	return fmt.Sprintf("  %s #%d %s  %s  %s  %s  %s, %s",
 		markOf(session.Status), session.ID, session.Tier, console.Printable(session.Model, 40), cost,
-		plaintext.Span(took), session.Status, operations.SessionContext(session))
+		plaintext.Span(took), escalation.InWords(session.Status), operations.SessionContext(session))
 }
 
 // attempt returns the status of the running session, and why its previous attempt ended.
@@ -119,7 +119,7 @@ func callMark(state activities.ToolState) string {
 
 // issue describes the chain of an issue. If that chain waits at a gate, issue adds the command that answers the gate.
 func (m *watchModel) issue(issue escalation.IssueChain) []string {
-	state, cost := cmp.Or(string(issue.Outcome), "running"), issue.CostText()
+	state, cost := cmp.Or(escalation.InWords(issue.Outcome), "running"), issue.CostText()
 	live, running := m.now.Issues[issue.ChainID]
 	if running {
 		state, cost = fmt.Sprintf("%s at %s", state, live.Tier()), live.CostText()

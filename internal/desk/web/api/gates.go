@@ -12,7 +12,7 @@ const gatesTag = "gates"
 
 var (
 	listGates = route[Page, gateList]{
-		role: access.View, pattern: "GET /gates", id: "listGates", summary: "List the open gates, oldest first",
+		role: access.View, pattern: "GET /gates", id: "listGates", summary: "List the open gates, the most severe first",
 		tag: gatesTag,
 	}
 	getGate = route[ChainPath, *escalation.Gate]{
@@ -40,8 +40,8 @@ func (a *API) registerGates(r routes) {
 	})
 	add(r, answerGate, func(ctx context.Context, in *answerRequest) (escalation.GateResolution, error) {
 		return gates.Answer(ctx, string(in.ChainID), escalation.GateAnswer{
-			GateID: in.Body.GateID, Action: in.Body.Action, Guidance: in.Body.Guidance, Actor: personOf(ctx),
-			Verified: true,
+			GateID: in.Body.GateID, Action: in.Body.Action, Guidance: in.Body.Guidance, Force: in.Body.Force,
+			Actor: personOf(ctx), Verified: true,
 		})
 	})
 }
@@ -62,14 +62,15 @@ type answerRequest struct {
 
 type answerRequestBody struct {
 	GateID   string                `json:"gate_id" doc:"The gate that you have seen. The answer counts for no other."`
-	Action   escalation.GateAction `json:"action" doc:"continue_session, fix, override or abort: one of the gate's options."`
+	Action   escalation.GateAction `json:"action" doc:"continue_session, fix, recheck, override or abort: one of the gate's options."`
 	Guidance string                `json:"guidance,omitempty" doc:"What the agent is told."`
+	Force    bool                  `json:"force,omitempty" doc:"Begin now, although restarts are used up."`
 }
 
 // Gates does through the API what operations.Gates does.
 type Gates struct{ client *Client }
 
-// List returns the open gates, oldest first.
+// List returns the open gates, the most severe first.
 func (g Gates) List(ctx context.Context) (operations.GateList, error) {
 	all := operations.GateList{Gates: []operations.GateRow{}}
 	err := readPages(0, func(page Page) (int, string, error) {
@@ -90,6 +91,6 @@ func (g Gates) Get(ctx context.Context, chainID string) (*escalation.Gate, error
 func (g Gates) Answer(
 	ctx context.Context, chainID string, said escalation.GateAnswer,
 ) (escalation.GateResolution, error) {
-	body := answerRequestBody{said.GateID, said.Action, said.Guidance}
+	body := answerRequestBody{said.GateID, said.Action, said.Guidance, said.Force}
 	return answerGate.call(ctx, g.client, answerRequest{ChainPath{temporalID(chainID)}, body})
 }

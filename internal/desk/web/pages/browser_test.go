@@ -22,6 +22,7 @@ import (
 	"github.com/claudeops/claudeops/internal/desk/web"
 	"github.com/claudeops/claudeops/internal/desk/web/access"
 	"github.com/claudeops/claudeops/internal/desk/web/stream"
+	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/systemtest/browsertest"
 	"github.com/claudeops/claudeops/internal/systemtest/chaintest"
 )
@@ -249,8 +250,11 @@ func TestBrowserLive(t *testing.T) {
 	require.True(t, browsertest.Eval[bool](tab, "[...document.querySelectorAll('details')].every(one => one.open)"))
 	s.happens(operations.ChangeGate, func() {
 		s.now.Gates.Gates, s.now.Gates.Waiting = s.now.Gates.Gates[1:], 1
+		s.snapshot.Chain.Gates[0].Answer = &escalation.GateClosing{Action: escalation.GateRecheck, Actor: "grace", At: chaintest.Noon}
 	})
 	tab.Until("!document.body.innerText.includes('jellyfin: what should happen?')")
+	tab.UntilText("jellyfin: the gate is closed, and your answer was not sent. gate-1: grace answered look again at Mar 1, 12:00 UTC.")
+	require.Equal(t, "look at the disk", browsertest.Get(tab, chromedp.Text(chromedp.CSS(".kept"))))
 	tab.UntilText("caddy: what should happen?")
 }
 

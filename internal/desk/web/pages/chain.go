@@ -179,6 +179,15 @@ func (c chainPage) ClosedGates() []escalation.Gate {
 	return slices.DeleteFunc(slices.Clone(c.Chain.Gates), func(gate escalation.Gate) bool { return gate.Answer == nil })
 }
 
+// LastGate returns the gate that was closed last; nil if there is none.
+func (c chainPage) LastGate() *escalation.Gate {
+	closed := c.ClosedGates()
+	if len(closed) == 0 {
+		return nil
+	}
+	return &closed[len(closed)-1]
+}
+
 // Title names the chain by its plan or its services.
 func (c chainPage) Title() string {
 	if c.Chain.Plan != nil {

@@ -132,11 +132,11 @@ func sentence(row operations.Row) string {
 	switch {
 	case does != "":
 	case row.Outcome != "":
-		does = words(row.Outcome)
+		does = escalation.InWords(row.Outcome)
 	case row.State() == "running":
 		does = "at work"
 	default:
-		does = words(row.State())
+		does = escalation.InWords(row.State())
 	}
 	return about + ": " + does
 }

@@ -31,7 +31,7 @@ func (p *Pages) functions() template.FuncMap {
 		"cut":      cut,
 		"markdown": func(text string) template.HTML { return markdown.HTML(cut(text, maxReply)) },
 		"compact":  func(text string) string { return plaintext.Compact(cut(text, maxLine)) },
-		"words":    words,
+		"words":    func(value any) string { return escalation.InWords(fmt.Sprint(value)) },
 		"sentence": sentence,
 		"names":    names,
 		"headOf":   headOf,
@@ -39,10 +39,14 @@ func (p *Pages) functions() template.FuncMap {
 		"key":      key,
 		"bytes":    byteCount,
 		"number":   grouped,
-		"length":   length,
+		"length":   func(d escalation.Duration) string { return plaintext.Length(d.Std()) },
 		"cost":     func(s escalation.Session) string { return operations.SessionCost(&s) },
-		"subject":  operations.CallSubject,
-		"meaning":  operations.AnswerMeaning,
+		"subject":  escalation.CallSubject,
+		"meaning": func(action escalation.GateAction, gate escalation.Gate) string {
+			return gate.Meaning(action, p.Clock())
+		},
+		"facts":  func(gate escalation.Gate) []escalation.GateFact { return gate.Facts(p.Clock()) },
+		"usedUp": func(gate escalation.Gate) bool { _, usedUp := gate.UsedUp(p.Clock()); return usedUp },
 
 		"task":      func(s escalation.Session) string { return operations.SessionTask(&s) },
 		"phaseName": operations.PhaseName,
@@ -55,7 +59,7 @@ func (p *Pages) functions() template.FuncMap {
 		},
 
 		"sections": sections,
-		"gateCard": func(f frame, form gateForm, tick bool) gateCard { return gateCard{f, form, tick} },
+		"gateCard": func(f frame, form gateForm, tick, fold bool) gateCard { return gateCard{f, form, tick, fold} },
 		"listOf": func(f frame, list []operations.Incident,
 			back string,
 		) closable {
@@ -112,11 +116,12 @@ func sections() []section {
 	}
 }
 
-// gateCard is the data of the template of an open gate. Tick adds a box that selects the gate.
+// gateCard is the data of the template of an open gate. Tick adds a box that selects the gate, and Fold folds the card.
 type gateCard struct {
 	Frame frame
 	Form  gateForm
 	Tick  bool
+	Fold  bool
 }
 
 // closable is the data of a list of incidents that a person can close. Back is the path of the page with the list.
@@ -210,21 +215,9 @@ func (p *Pages) moment(t time.Time) *moment {
 
 // relative says how far away a time is, in the largest unit that fits, rounded.
 func relative(d time.Duration) string {
-	const day = 24 * time.Hour
-	var text string
-	far := d.Abs()
-	in := func(unit time.Duration) int { return int(far.Round(unit) / unit) }
-	switch {
-	case in(time.Second) < 5:
+	text := plaintext.About(d.Abs())
+	if d.Abs().Round(time.Second) < 5*time.Second {
 		return "now"
-	case in(time.Second) < 60:
-		text = fmt.Sprintf("%d s", in(time.Second))
-	case in(time.Minute) < 60:
-		text = fmt.Sprintf("%d min", in(time.Minute))
-	case in(time.Hour) < 48:
-		text = fmt.Sprintf("%d h", in(time.Hour))
-	default:
-		text = fmt.Sprintf("%d days", in(day))
 	}
 	if d < 0 {
 		return text + " ago"
@@ -238,25 +231,6 @@ type message struct{ Head, Rest string }
 func headOf(text string) message {
 	head, rest, _ := strings.Cut(text, "\n")
 	return message{head, strings.TrimSpace(rest)}
-}
-
-// forPeople translates the names of rules and states that say nothing to a person.
-var forPeople = map[string]string{ //nolint:gochecknoglobals // a constant table
-	"no_verdict": "the agent gave no result", "not_reviewed": "not reviewed yet", "needs_human": "needs a person",
-	"resume_failed": "could not be continued", "transcript_lost": "the conversation is lost",
-	"budget_exhausted": "budget used up", "timed_out": "took too long", "look_failed": "the look failed",
-	"max_tier": "the highest tier allowed", "verdict": "the agent's result", "complete": "finished",
-	"suppressed": "left alone", "known": "already known", "overridden": "accepted by a person",
-	"timedout": "took too long", "gate_expired": "nobody answered in time",
-}
-
-// words returns the name of a rule or a state for people.
-func words(name any) string {
-	text := fmt.Sprint(name)
-	if known, ok := forPeople[text]; ok {
-		return known
-	}
-	return strings.ReplaceAll(text, "_", " ")
 }
 
 // names lists names, such as those of services.
@@ -282,19 +256,6 @@ func cut(text string, limit int) string {
 		text = text[:most] // has more characters than limit
 	}
 	return plaintext.Cut(text, limit)
-}
-
-// length returns a duration without units that are zero, such as 1h.
-func length(d escalation.Duration) string {
-	text := d.Std().String()
-	for _, zero := range []string{"0s", "0m"} {
-		shorter := strings.TrimSuffix(text, zero)
-		if shorter == "" || shorter[len(shorter)-1] >= '0' && shorter[len(shorter)-1] <= '9' {
-			break
-		}
-		text = shorter
-	}
-	return text
 }
 
 // grouped returns a number with a blank before each group of three digits.

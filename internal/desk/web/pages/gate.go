@@ -21,8 +21,6 @@ type gateForm struct {
 	Plan, Phase string
 	// Review is the review because of which the gate is open; nil if there is none, or if nobody has asked.
 	Review *escalation.Review
-	// Faults are the incidents on which the chain works.
-	Faults []fault
 	// Draft is the answer that was refused; nil if there is none.
 	Draft *draft
 	// Back is the path of the page that follows the answer.
@@ -42,6 +40,12 @@ func (f gateForm) Heading() string {
 	return "All services"
 }
 
+// Severity returns the severity of what the gate is about.
+func (f gateForm) Severity() escalation.Severity { return f.Gate.Severity() }
+
+// Headline says in a sentence what is wrong.
+func (f gateForm) Headline() string { return f.Gate.Headline() }
+
 // of returns the form with what the chain knows about the gate.
 func (f gateForm) of(chain escalation.Chain) gateForm {
 	if plan := chain.Plan; plan != nil {
@@ -53,16 +57,8 @@ func (f gateForm) of(chain escalation.Chain) gateForm {
 	if f.Gate.Rule == escalation.RuleReview && len(chain.Reviews) > 0 {
 		f.Review = &chain.Reviews[len(chain.Reviews)-1]
 	}
-	for _, incident := range chain.Incidents {
-		if incident.Handler == "" {
-			f.Faults = append(f.Faults, fault{incident.ID, incident.Summary})
-		}
-	}
 	return f
 }
-
-// fault is an incident in few words.
-type fault struct{ ID, Summary string }
 
 // draft is an answer that was refused, and why.
 type draft struct {
@@ -96,6 +92,7 @@ func answerOf(r *http.Request, gateID string) (escalation.GateAnswer, error) {
 	answer := escalation.GateAnswer{
 		GateID: gateID, Action: escalation.GateAction(r.PostFormValue("action")), Actor: person.Name, Verified: true,
 		Guidance: strings.TrimSpace(strings.ReplaceAll(r.PostFormValue("guidance"), "\r\n", "\n")),
+		Force:    r.PostFormValue("force") != "",
 	}
 	return answer, operations.Invalid(answer.Validate())
 }

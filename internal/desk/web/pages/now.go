@@ -30,7 +30,6 @@ func (p *Pages) showNow(w http.ResponseWriter, r *http.Request) error {
 		}
 		page.Forms = append(page.Forms, gateForm{
 			ChainID: row.ChainID, Gate: *row.Gate, Services: row.Services, Back: "/",
-			Faults: faultsOf(row.ChainID, page.Incidents.Incidents),
 		})
 	}
 	return p.show(w, r, view{
@@ -41,17 +40,6 @@ func (p *Pages) showNow(w http.ResponseWriter, r *http.Request) error {
 // HasPlan reports whether one of the open gates is that of a plan.
 func (n nowPage) HasPlan() bool {
 	return slices.ContainsFunc(n.Forms, func(form gateForm) bool { return form.Gate.Phase != "" })
-}
-
-// faultsOf returns the incidents of which the chain takes care.
-func faultsOf(chainID string, incidents []operations.Incident) []fault {
-	var faults []fault
-	for _, incident := range incidents {
-		if incident.Handler == chainID {
-			faults = append(faults, fault{incident.ID, incident.Summary})
-		}
-	}
-	return faults
 }
 
 // Unasked counts the chains at work that were not asked what they do, because there are too many.

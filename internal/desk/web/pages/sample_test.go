@@ -414,8 +414,8 @@ func sampleFaults() []operations.Incident {
 
 func sampleSnapshot() operations.Snapshot {
 	gate := chaintest.OpenedGate()
-	gate.History = []string{"2026-02-27T10:00:00Z: tier 2 of chain chain-20260227-100000-55aa55 (resolved): restarted jellyfin"}
-	gate.Reason = "tier 2 ended without a verdict (timed out): it ran for more than 5m0s"
+	gate.History = []string{"Feb 27, 10:00 UTC: tier 2 of chain chain-20260227-100000-55aa55 (resolved): restarted jellyfin"}
+	gate.Reason = "tier 2 ended without a verdict (took too long): it ran for more than 5m0s"
 	chain := chaintest.Waiting(gate)
 	chain.ID, chain.Trigger = sampleChain, escalation.TriggerScheduled
 	chain.Sessions[0].Verdict.Summary = "jellyfin answers 502 behind caddy. Its container restarts every 40 s. Other services are healthy."
@@ -433,7 +433,7 @@ func sampleSnapshot() operations.Snapshot {
 		event(2, escalation.EventWaitStarted, escalation.SeverityInfo, "waits until 09:20: jellyfin was restarted twice (rule cooldown)"),
 		event(25, escalation.EventWaitEnded, escalation.SeverityInfo, "the wait is over"),
 		event(25, escalation.EventSessionCreated, escalation.SeverityInfo, "tier 2 starts on sonnet, context: resume (parent_session)"),
-		event(54, escalation.EventSessionEnded, escalation.SeverityWarning, "tier 2 ended timed_out after 2 attempts for $0.50"),
+		event(54, escalation.EventSessionEnded, escalation.SeverityWarning, "tier 2 ended after 9 turns for $0.50, took too long after 2 attempts for $0.50"),
 		event(55, escalation.EventGateOpened, escalation.SeverityCritical, "gate-1 opened: tier 2 ended without a verdict (rule no_verdict)"),
 		event(115, escalation.EventGateReminder, escalation.SeverityWarning, "people were reminded of gate-1"),
 		event(116, escalation.EventNotNotified, escalation.SeverityWarning, "the notification to ntfy could not be sent: Connection refused"),

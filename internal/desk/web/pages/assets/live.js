@@ -42,6 +42,44 @@
     alarm.textContent = "Your login has expired. Nothing that you typed is sent: copy it, and reload the page to log in.";
   });
 
+  // A gate that somebody else has answered leaves the page. Whoever was typing is told who it was, and keeps the text.
+  function isTyped(card) {
+    return [...card.querySelectorAll("textarea, form.answer [type=radio]")].some((field) =>
+      field.type === "radio" ? field.checked !== field.defaultChecked : field.value !== field.defaultValue);
+  }
+  async function sayClosed(card) {
+    const box = document.createElement("section");
+    box.className = "flash warn";
+    box.setAttribute("role", "alert");
+    const add = (name, text) => {
+      const element = box.appendChild(document.createElement(name));
+      element.textContent = text;
+      return element;
+    };
+    const said = add("p", `${card.dataset.about}: the gate is closed, and your answer was not sent.`);
+    add("a", "See the chain").href = card.dataset.chain;
+    const typed = card.querySelector("textarea");
+    if (typed?.value) {
+      add("p", "You had typed:");
+      add("p", typed.value).className = "kept";
+    }
+    document.getElementById("main").prepend(box);
+    const answer = await fetch(card.dataset.chain, { headers: { "HX-Request-Type": "partial", "HX-Target": "div#gate" } });
+    if (!answer.ok) return;
+    const who = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector(".closed");
+    if (who) said.textContent += ` ${who.textContent}`;
+  }
+  const gone = new MutationObserver((changes) => {
+    for (const node of changes.flatMap((change) => [...change.removedNodes])) {
+      if (node.nodeType !== Node.ELEMENT_NODE) continue;
+      const cards = node.matches("article.gate") ? [node] : [...node.querySelectorAll("article.gate")];
+      for (const card of cards) {
+        if (!document.getElementById(card.id) && isTyped(card)) sayClosed(card);
+      }
+    }
+  });
+  for (const part of document.querySelectorAll("#attention, #gate")) gone.observe(part, { childList: true, subtree: true });
+
   if (!stream) return;
   function say(text) { live.textContent = text; }
 
