@@ -240,7 +240,10 @@ func requireExplained(t *rapid.T, w *trial, chain escalation.Chain) {
 		decided := func(event escalation.Event) bool { return event.SessionID == session.SessionID }
 		require.True(t, slices.ContainsFunc(decisions, decided), "session %d was decided on", session.ID)
 	}
-	if chain.Outcome == escalation.OutcomeNeedsHuman || chain.Outcome == escalation.OutcomeFailed {
+	switch {
+	case chain.DryRun:
+		require.Zero(t, w.told[chain.ID], "a dry run tells nobody")
+	case chain.Outcome == escalation.OutcomeNeedsHuman, chain.Outcome == escalation.OutcomeFailed:
 		require.Positive(t, w.told[chain.ID], "a person was told")
 	}
 }
