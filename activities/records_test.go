@@ -234,6 +234,11 @@ func TestRecordsOfIncidents(t *testing.T) {
 	brief, err := records.CloseSession(t.Context(), closing)
 	require.NoError(t, err)
 	require.Equal(t, escalation.IncidentBrief{Incidents: own, Healed: healed}, brief)
+	closing.Notes = &escalation.NotesRequest{SessionID: "s"}
+	brief, err = records.CloseSession(t.Context(), closing)
+	require.NoError(t, err)
+	require.Equal(t, &escalation.GateNotes{DeniedCalls: []string{"denied to s"}, Denied: 1}, brief.Notes, "a gate follows")
+	closing.Notes, store.progress, store.chains = nil, store.progress[:1], store.chains[:2]
 	opening, err := records.OpenSession(t.Context(), activities.OpenSessionInput{Closing: &closing})
 	require.NoError(t, err)
 	require.Equal(t, healed, opening.Healed)

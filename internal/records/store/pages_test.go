@@ -117,6 +117,15 @@ func testSessionCalls(t *testing.T, database backend) {
 	require.Equal(t, store.SessionCalls{
 		Decisions: []escalation.CallDecision{all[1], all[3], all[0]}, Allowed: 2, Denied: 2,
 	}, calls)
+	limit := escalation.Limit{Max: 2, Window: escalation.Duration(time.Hour)}
+	notes, err := s.GateNotes(bounded(t), escalation.NotesRequest{
+		SessionID: "a", Services: []string{"web"}, At: noon, Limits: escalation.Cooldowns{Restarts: limit},
+	})
+	require.NoError(t, err)
+	require.Equal(t, escalation.GateNotes{
+		DeniedCalls: []string{all[3].Describe(), all[1].Describe()}, Denied: 2,
+		Cooldowns: []escalation.ServiceState{{Service: "web", Restarts: escalation.Use{Limit: limit, Free: true}, Redeployments: escalation.Use{Free: true}}},
+	}, notes)
 	allowed, err := s.AllowedCalls(bounded(t), "a")
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{all[0].Call, all[2].Call}, allowed)

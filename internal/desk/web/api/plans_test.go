@@ -101,7 +101,7 @@ func TestPlanByAPI(t *testing.T) {
 	require.Equal(t, http.StatusOK, continued.status, string(continued.body))
 	var resolution escalation.GateResolution
 	continued.into(t, &resolution)
-	require.Equal(t, "the author goes on and keeps what it knows, with the guidance", resolution.Next)
+	require.Equal(t, "the author goes on and keeps what it knows, with the guidance; it has begun", resolution.Next)
 	require.Eventually(t, func() bool {
 		s.ask(t, http.MethodGet, path, nil).into(t, &now)
 		return len(now.Chain.Gates) == 2
