@@ -85,7 +85,7 @@ func (l Look) Text() string { return plaintext.Dollars(l.USD) }
 func Month(timing Timing, look Look, dayBudgetUSD float64, repairs bool) string {
 	looks := timing.PerDay() * daysOfMonth
 	usd := looks * look.USD
-	text := fmt.Sprintf("About $%s a month: %.0f looks at %s (%s).", dollars(usd), looks, plaintext.Dollars(look.USD), look.Basis)
+	text := fmt.Sprintf("About $%s a month: %.0f looks at %s (%s).", dollars(usd), looks, look.Text(), look.Basis)
 	if dayBudgetUSD <= 0 {
 		return text + " Without a day's budget there is no upper limit."
 	}

@@ -22,9 +22,9 @@ func (a *app) cooldownCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cooldown SERVICE",
 		Short: "Show the repairs that the limits of a service count, or take the latest one back",
-		Long: "Cooldown shows how many restarts and redeployments of a service the limits count, and when the next is " +
-			"allowed.\nWith --take-back the latest one counts no more: for one that reached nothing, because its daemon " +
-			"did not run. An event\nof its chain says who has taken it back.",
+		Long: "Cooldown shows how many restarts and redeployments of a service the limits count, and when the next " +
+			"is allowed.\nWith --take-back the latest one counts no more: for one that reached nothing, because its " +
+			"daemon did not run. An event\nof its chain says who has taken it back.",
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.cooldown(cmd.Context(), args[0], takeBack, a.Actor(actor))

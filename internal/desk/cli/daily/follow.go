@@ -27,9 +27,9 @@ func (a *app) sayGoesOn(id string) {
 		console.PrintableID(id), console.LookCommand(id), console.EndCommand(id))
 }
 
-// printEnded returns err if it is not nil. If it is nil, printEnded prints the ended chain, with the number of its calls
-// if this host has the records: heartbeats do not show the last ones. It returns the error for the chain's outcome (see
-// errorOf).
+// printEnded returns err if it is not nil. If it is nil, printEnded prints the ended chain, with the number of its
+// calls if this host has the records: heartbeats do not show the last ones. It returns the error for the chain's
+// outcome (see errorOf).
 func (a *app) printEnded(ctx context.Context, chain escalation.Chain, err error) error {
 	if err != nil {
 		return err

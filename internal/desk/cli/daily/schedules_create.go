@@ -60,8 +60,8 @@ func (a *app) createScheduleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create ID",
 		Short: "Create a schedule",
-		Long: "Create makes a schedule that starts a chain every so often (--every, and --hours) or at the times of a " +
-			"cron\nexpression (--cron). What a chain does is said with the same flags as for `claudeops run`. Each has a " +
+		Long: "Create makes a schedule that starts a chain every so often (--every, and --hours) or at the times " +
+			"of a cron\nexpression (--cron). What a chain does is said with the same flags as for `claudeops run`. Each has a " +
 			"conversation of its own.\n\nWith --pause-on-failure a chain that ends failed pauses the schedule. With " +
 			"gates that is rare: a chain that cannot go\non waits at its gate, of which people are told, and its " +
 			"cycle ends well. Chains that end failed without a gate pause\nit: where there are no gates " +
@@ -163,7 +163,9 @@ func (a *app) createSchedule(ctx context.Context, id string, o *scheduleOptions,
 const often = 100
 
 // oftenCosts says what a month of looks costs if a schedule looks often; otherwise "".
-func (a *app) oftenCosts(ctx context.Context, cfg config.Config, o *scheduleOptions, input workflows.ChainInput) string {
+func (a *app) oftenCosts(
+	ctx context.Context, cfg config.Config, o *scheduleOptions, input workflows.ChainInput,
+) string {
 	timing := o.timing
 	if o.every > 0 {
 		timing.Every = o.every

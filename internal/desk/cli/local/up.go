@@ -80,11 +80,13 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 		return err
 	}
 	cfg.Worker = cfg.Worker.WithoutVersion() // the only worker must run the chains of all versions
-	logger, logPath, closeLog, err := a.upLogger(ctx, cfg)
+	logger, log, err := a.upLogger(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	defer closeLog()
+	if log != nil {
+		defer func() { err = errors.Join(err, log.Close()) }()
+	}
 	supervisor.WarnOfRoot(ctx, cfg, logger)
 	supervisor.WarnOfVariables(ctx, cfg, a.Environ, logger)
 	host, err := os.Hostname()
@@ -119,13 +121,16 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 	}
 	result := Running{
 		Pages: one.pages.url(), Temporal: one.server.Address(), WebUI: one.server.UIURL(), StateDir: cfg.State.Dir,
-		Log: logPath, Problem: <-problem, OwnDir: saysStateDir(cfg),
+		Problem: <-problem, OwnDir: saysStateDir(cfg),
+	}
+	if log != nil {
+		result.Log = log.path
 	}
 	result.Agents = extent(cfg, result.Problem)
 	if err := result.Print(a.Console, one.lock.Token); err != nil {
 		return errors.Join(err, one.Stop())
 	}
-	if logPath != "" {
+	if log != nil {
 		go a.showChains(ctx, one.pages.does.Feed.Watch())
 	}
 	err = one.wait(ctx)

@@ -61,23 +61,23 @@ func (l *logFile) Write(line []byte) (int, error) {
 // Close closes the file.
 func (l *logFile) Close() error { return l.file.Close() }
 
-// upLogger returns the logger of `up`, and the path of its file. On a terminal the log goes to a file, and the terminal
-// gets warnings. Elsewhere, as under systemd, the log goes to stderr, and the path is empty.
-func (a *app) upLogger(ctx context.Context, cfg config.Config) (_ *slog.Logger, path string, closeLog func(), _ error) {
+// upLogger returns the logger of `up`, and its file. On a terminal the log goes to the file, and the terminal gets
+// warnings. Elsewhere, as under systemd, the log goes to stderr, and the file is nil.
+func (a *app) upLogger(ctx context.Context, cfg config.Config) (*slog.Logger, *logFile, error) {
 	mask := redact.New(a.Environ)
 	if !a.OnTerminal() || !console.IsTerminal(a.Stderr) {
-		return supervisor.NewLogger(a.Stderr, cfg.Log, mask), "", func() {}, nil
+		return supervisor.NewLogger(a.Stderr, cfg.Log, mask), nil, nil
 	}
 	if err := cfg.MakeDirs(); err != nil {
-		return nil, "", nil, err
+		return nil, nil, err
 	}
 	file, err := openLog(filepath.Join(cfg.State.Dir, "up.log"))
 	if err != nil {
-		return nil, "", nil, err
+		return nil, nil, err
 	}
 	kept := supervisor.NewLogger(file, cfg.Log, mask).Handler()
 	shown := a.quietLogger(ctx, slog.LevelWarn).Handler()
-	return slog.New(slog.NewMultiHandler(kept, shown)), file.path, func() { _ = file.Close() }, nil
+	return slog.New(slog.NewMultiHandler(kept, shown)), file, nil
 }
 
 // chainsShownEvery is the time between two looks for chains that the terminal shows.

@@ -87,7 +87,8 @@ func (e *ending) wouldFollow(verdict escalation.Verdict) string {
 	text := fmt.Sprintf("Tier 2 would have been allowed to restart %s, for at most %s",
 		services, plaintext.Dollars(e.cfg.Tiers.Tier2.BudgetUSD))
 	if limit := e.cfg.Limits.Restarts; limit.Max > 0 {
-		text += fmt.Sprintf(", and each service at most %d times in %s", limit.Max, escalation.ShortDuration(limit.Window.Std()))
+		text += fmt.Sprintf(", and each service at most %d times in %s", limit.Max,
+			escalation.ShortDuration(limit.Window.Std()))
 	}
 	return text + "."
 }
