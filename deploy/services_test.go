@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/escalation/alert"
 	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
@@ -52,6 +53,11 @@ func TestServicesSchemaRefuses(t *testing.T) {
 		"a list for a text":    head + "- {name: web, owner: [anna]}\n",
 		"a service as a text":  head + "- web\n",
 		"services as mappings": "version: 1\nservices: {web: {}}\n",
+		"a key of alerts":      head + "- name: web\nalerts: {delay: 30s}\n",
+		"a kind of source":     head + "- name: web\nalerts: {sources: [{name: a, kind: nagios}]}\n",
+		"a path of a template": head + "- name: web\nalerts: {sources: [{name: a, kind: template, template: {identity: [id], title: x}}]}\n",
+		"a tier of a severity": head + "- name: web\nalerts: {max_tier: {info: 4}}\n",
+		"an empty matcher":     head + "- {name: web, alerts: [{}]}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -92,5 +98,15 @@ func TestServicesSchemaHasEveryKey(t *testing.T) {
 	require.ElementsMatch(t, keys, slices.Collect(maps.Keys(properties)))
 	for key, property := range properties {
 		require.NotEmpty(t, property.Description, key)
+	}
+	for name, of := range map[string]reflect.Type{
+		"alerts": reflect.TypeFor[alert.Rules](), "source": reflect.TypeFor[alert.Source](),
+		"template": reflect.TypeFor[alert.Template](),
+	} {
+		var keys []string
+		for field := range of.Fields() {
+			keys = append(keys, field.Tag.Get("yaml"))
+		}
+		require.ElementsMatch(t, keys, slices.Collect(maps.Keys(schema.Defs[name].Properties)), name)
 	}
 }

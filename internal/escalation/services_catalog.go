@@ -51,6 +51,8 @@ type Service struct {
 	// services file the paths are relative to that file; in a Catalog they are absolute.
 	RunbookFile string `json:"runbook_file,omitempty" yaml:"runbook_file"`
 	LookFile    string `json:"look_file,omitempty" yaml:"look_file"`
+	// Alerts selects the alerts of monitoring systems that are about the service.
+	Alerts []AlertMatcher `json:"alerts,omitempty" yaml:"alerts"`
 }
 
 // Catalog lists the services that an operator has described. It finds a service by its name or an alias. A nil Catalog
@@ -109,6 +111,9 @@ func (s *Service) complete() error {
 		if utf8.RuneCountInString(text.value) > maxServiceText {
 			return fmt.Errorf("%s has more than %d characters", text.key, maxServiceText)
 		}
+	}
+	if err := CheckAlertMatchers(s.Alerts); err != nil {
+		return fmt.Errorf("alerts: %w", err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/escalation/alert"
 	"github.com/claudeops/claudeops/internal/plant/notify"
 	"github.com/claudeops/claudeops/internal/records/encryption"
 	"github.com/claudeops/claudeops/prompts"
@@ -209,6 +210,8 @@ type Services struct {
 	File string `env:"SERVICES_FILE" desc:"Absolute path of a list of your services. Begin with a copy of deploy/services.example.yaml. Unset: services have the names that people and agents give them."`
 	// Catalog holds the services in File; nil if File is unset.
 	Catalog *escalation.Catalog `env:"-"`
+	// Alerts are the rules for alerts in File; without sources if File is unset.
+	Alerts alert.Rules `env:"-"`
 }
 
 // Prompts holds, for each tier, the path of a file that replaces the tier's built-in instructions. If the path is

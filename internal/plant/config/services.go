@@ -14,6 +14,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/cell/guard"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/escalation/alert"
 )
 
 // servicesVersion is the version of the format of a services file.
@@ -23,31 +24,60 @@ const servicesVersion = 1
 type servicesFile struct {
 	Version  int                  `yaml:"version"`
 	Services []escalation.Service `yaml:"services"`
+	Alerts   alert.Rules          `yaml:"alerts"`
 }
 
 // ParseServices parses the content of a services file in the directory dir, and checks the files that it names. An
 // error describes the first mistake in one sentence, and names the line or the service.
 func ParseServices(text []byte, dir string) (*escalation.Catalog, error) {
-	decoder := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField())
-	var file servicesFile
-	if err := decoder.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
-		return nil, malformed(err)
-	}
-	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is a second document, and only one is read")
-	}
-	switch {
-	case file.Version != servicesVersion:
-		return nil, fmt.Errorf("version must be %d, and is %d", servicesVersion, file.Version)
-	case len(file.Services) == 0:
-		return nil, errors.New("there are no services: list at least one")
+	catalog, _, err := parseServices(text, dir)
+	return catalog, err
+}
+
+// parseServices returns the rules for alerts, too.
+func parseServices(text []byte, dir string) (*escalation.Catalog, alert.Rules, error) {
+	file, err := decodeServices(text)
+	if err != nil {
+		return nil, alert.Rules{}, err
 	}
 	for i := range file.Services {
 		if err := placeInstructions(&file.Services[i], dir); err != nil {
-			return nil, err
+			return nil, alert.Rules{}, err
 		}
 	}
-	return escalation.NewCatalog(file.Services)
+	catalog, err := escalation.NewCatalog(file.Services)
+	if err != nil {
+		return nil, alert.Rules{}, err
+	}
+	for i, source := range file.Alerts.Sources {
+		if source.SecretFile != "" && !filepath.IsAbs(source.SecretFile) {
+			file.Alerts.Sources[i].SecretFile = filepath.Join(dir, source.SecretFile)
+		}
+	}
+	rules, err := file.Alerts.Complete(catalog)
+	if err != nil {
+		return nil, alert.Rules{}, fmt.Errorf("alerts: %w", err)
+	}
+	return catalog, rules, nil
+}
+
+// decodeServices parses the YAML of a services file.
+func decodeServices(text []byte) (servicesFile, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField())
+	var file servicesFile
+	if err := decoder.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
+		return file, malformed(err)
+	}
+	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return file, errors.New("there is a second document, and only one is read")
+	}
+	switch {
+	case file.Version != servicesVersion:
+		return file, fmt.Errorf("version must be %d, and is %d", servicesVersion, file.Version)
+	case len(file.Services) == 0:
+		return file, errors.New("there are no services: list at least one")
+	}
+	return file, nil
 }
 
 // malformed describes an error of the YAML library in one sentence.
@@ -66,7 +96,7 @@ func (s *Services) load(p *problems) {
 	}
 	text, err := os.ReadFile(s.File)
 	if err == nil {
-		s.Catalog, err = ParseServices(text, filepath.Dir(s.File))
+		s.Catalog, s.Alerts, err = parseServices(text, filepath.Dir(s.File))
 	}
 	p.must("SERVICES_FILE", err == nil, "name a list of services that can be used: %s", errorText(err))
 }
