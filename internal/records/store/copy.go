@@ -18,7 +18,7 @@ import (
 var tables = []string{
 	"sessions", "replaced_reports", "removed_costs", "events", "ledger", "service_locks", "namespaces", "clock",
 	"incidents", "incident_chains", "notifications", "calls", "duties", "memories", "memory_sources", "memory_uses",
-	"talk_turns", "talk_confirmations",
+	"talk_turns", "talk_confirmations", "alerts", "alert_chains",
 }
 
 // TableRows is the number of rows of a table.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/escalation/alert"
 	"github.com/claudeops/claudeops/internal/escalation/memory"
 	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/systemtest/postgrestest"
@@ -38,6 +39,9 @@ func fillTables(t *testing.T, s *store.Store) {
 	}
 	require.NoError(t, s.AppendDecisions(bounded(t), []escalation.CallDecision{decision("nightly", "b", "toolu_1")}))
 	require.NoError(t, s.RecordDelivery(bounded(t), "key", "ntfy-1", noon))
+	alerts := newAlertDesk(t, s, alert.Rules{})
+	alerts.send(t, alert.Firing, alertOf("s1", "Down"))
+	require.Len(t, alerts.plan(t, time.Minute).Chains, 1)
 	require.NoError(t, s.Claim(bounded(t), here, noon))
 	_, err = s.AddMemory(bounded(t), fact("web", "start order", "the mount comes up late"), by("ada"))
 	require.NoError(t, err)
@@ -126,7 +130,7 @@ func TestInspect(t *testing.T) {
 	database := postgrestest.Database(t)
 	empty, err := store.InspectPostgres(bounded(t), database)
 	require.NoError(t, err)
-	require.Equal(t, []int64{0, 6}, []int64{empty.Schema, empty.Known})
+	require.Equal(t, []int64{0, 7}, []int64{empty.Schema, empty.Known})
 	require.Empty(t, empty.Tables)
 	require.Equal(t, "0", postgrestest.Query(t, database, "SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'"), "it changes nothing")
 

@@ -27,6 +27,7 @@ const (
 	OpSweep        Operation = "sweep"
 	OpObserve      Operation = "observe"
 	OpTalk         Operation = "conversations"
+	OpAlerts       Operation = "alerts"
 )
 
 // Hooks say what a worker adds to its calls of the Store. Each can be nil.
