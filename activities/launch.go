@@ -68,6 +68,7 @@ func (t *Tiers) openingPrompt(ctx context.Context, input RunTierInput, cutOff *p
 	launch.Memories = t.recall(ctx, input)
 	switch input.Continuity {
 	case escalation.ContinuityFresh:
+		launch.Alert = input.Alert // what follows gets what the look has found
 		return t.Prompts.Fresh(launch)
 	case escalation.ContinuityResume:
 		return t.Prompts.Resumed(launch)

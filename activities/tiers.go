@@ -87,6 +87,8 @@ type RunTierInput struct {
 	Request string `json:"request,omitempty"`
 	// Issue describes the only problem that the chain must repair; empty if the chain has no such limit.
 	Issue string `json:"issue,omitempty"`
+	// Alert describes the alerts that started the chain, in the words of monitoring systems; empty if none did.
+	Alert string `json:"alert,omitempty"`
 	// Guidance is the text that a person added when requesting this tier.
 	Guidance string `json:"guidance,omitempty"`
 	// Gate says in a sentence how the gate before the session was closed; empty if there was none.

@@ -93,7 +93,7 @@ const bracesHint = `the file is a template: write {{"{{"}} for two plain braces`
 func (s *Set) try(tier escalation.Tier) error {
 	bare := Launch{Tier: tier}
 	full := Launch{
-		Tier: tier, Brief: "- look", Services: []string{"web"}, Issue: "It is slow.",
+		Tier: tier, Brief: "- look", Services: []string{"web"}, Issue: "It is slow.", Alert: "Down",
 		Request: "Look.", Guidance: "Look closer.", Handoff: "Found.",
 		Incidents: []escalation.Incident{{ID: "incident-1"}}, Leave: []escalation.ChainIncident{{ID: "incident-2"}},
 		Repairs: []escalation.PastRepair{{Tier: escalation.TierSafeRepair}}, Memories: "- late",

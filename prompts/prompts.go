@@ -36,6 +36,8 @@ type Launch struct {
 	Request string
 	// Issue describes the one problem that the session must repair. The agent that found the problem wrote the text.
 	Issue string
+	// Alert describes the alerts that started the chain, in the words of monitoring systems.
+	Alert string
 	// Guidance is the text that an operator added when escalating or continuing the chain.
 	Guidance string
 	// Gate says in a sentence how the gate before the session was closed; empty if there was none.
@@ -208,6 +210,7 @@ type view struct {
 	// Instructions holds the operator's texts about the services.
 	Instructions []Instruction
 	Issue        string
+	Alert        string
 	Request      string
 	Guidance     string
 	Gate         string
@@ -240,6 +243,7 @@ func newView(launch Launch) (view, error) {
 		DryRun:   launch.Policy.DryRun,
 		Services: nonBlank(launch.Services),
 		Issue:    strings.TrimSpace(launch.Issue),
+		Alert:    strings.TrimSpace(launch.Alert),
 		Request:  strings.TrimSpace(launch.Request),
 		Guidance: strings.TrimSpace(launch.Guidance),
 		Gate:     launch.Gate,

@@ -54,6 +54,7 @@ const (
 	TriggerIssue     Trigger = "issue" // one of several issues that another chain found
 	TriggerTalk      Trigger = "talk"  // a person's message in a conversation
 	TriggerPlan      Trigger = "plan"  // a plan to be reviewed or carried out
+	TriggerAlert     Trigger = "alert" // an alert of a monitoring system
 )
 
 // Session records one run of an agent in one tier with one model.

@@ -30,6 +30,9 @@ type Input struct {
 	// Issue describes the one problem that the chain must repair. The agent that found the problem wrote the text. If
 	// a chain starts a child chain for each problem, it sets Issue in the input of each child chain.
 	Issue string `json:"issue,omitempty"`
+	// Alert describes the alerts that started the chain, as monitoring systems sent them. The first look gets the text
+	// as data, because others write it.
+	Alert string `json:"alert,omitempty"`
 	// Services limits the chain to these services. If it is empty, the chain covers all services.
 	Services []string `json:"services,omitempty"`
 	// DryRun prevents escalation and keeps the agent read-only. If the configuration demands a dry run, the chain is
@@ -144,7 +147,9 @@ func (in Input) Validate() error {
 	}
 	// The limit applies to the text as JSON, because Temporal's history stores JSON. It can be six times as long as
 	// the text.
-	for _, text := range []struct{ name, value string }{{"prompt", in.Prompt}, {"issue", in.Issue}} {
+	for _, text := range []struct{ name, value string }{
+		{"prompt", in.Prompt}, {"issue", in.Issue}, {"alert", in.Alert},
+	} {
 		if encoded, err := json.Marshal(text.value); err != nil || len(encoded) > parts.MaxPromptBytes {
 			return fmt.Errorf("%s has %d bytes as JSON, and at most %d are allowed", text.name, len(encoded),
 				parts.MaxPromptBytes)

@@ -175,6 +175,7 @@ func (c *chainRun) runTier(
 		Affected:   c.Log.Chain.Services,
 		Request:    c.input.Prompt,
 		Issue:      c.input.Issue,
+		Alert:      c.input.Alert,
 		Continuity: session.Continuity,
 		Directory:  c.Sessions.Directory,
 		Cooldowns:  opening.Services,

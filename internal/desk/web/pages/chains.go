@@ -50,7 +50,8 @@ func (p *Pages) showChains(w http.ResponseWriter, r *http.Request) error {
 		},
 		Outcomes: escalation.Outcomes(), Tiers: escalation.Tiers(),
 		Triggers: []escalation.Trigger{
-			escalation.TriggerManual, escalation.TriggerScheduled, escalation.TriggerIssue, escalation.TriggerPlan,
+			escalation.TriggerManual, escalation.TriggerScheduled, escalation.TriggerAlert, escalation.TriggerIssue,
+			escalation.TriggerPlan,
 		},
 	}
 	filter, err := list.Query.filter(p.Clock().Location())
