@@ -83,6 +83,9 @@ func (s *Server) limitBody(next http.Handler) http.Handler {
 			if strings.HasPrefix(r.URL.Path, access.CompletionsPrefix) {
 				limit = max(limit, maxCompletionBody)
 			}
+			if strings.HasPrefix(r.URL.Path, access.HooksPrefix) {
+				limit = max(limit, maxHookBody)
+			}
 			r.Body = http.MaxBytesReader(w, newTimedBody(w, r.Body), limit)
 		}
 		next.ServeHTTP(w, r)

@@ -30,6 +30,8 @@ const (
 	// maxCompletionBody limits a request for a chat completion, in bytes. It has the whole history of the chat, with
 	// its pictures, which are left out while it is read.
 	maxCompletionBody = 64 << 20
+	// maxHookBody limits a delivery of alerts, in bytes. A thousand alerts have about one megabyte.
+	maxHookBody = 4 << 20
 	// stopTimeout limits how long a stopping server waits for running requests.
 	stopTimeout = 5 * time.Second
 )

@@ -20,6 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/desk/web/access"
 	"github.com/claudeops/claudeops/internal/desk/web/api"
 	"github.com/claudeops/claudeops/internal/desk/web/completions"
+	"github.com/claudeops/claudeops/internal/desk/web/hooks"
 	"github.com/claudeops/claudeops/internal/desk/web/pages"
 	"github.com/claudeops/claudeops/internal/desk/web/stream"
 	"github.com/claudeops/claudeops/internal/plant/config"
@@ -35,12 +36,15 @@ type pageServer struct {
 	settings web.Options // without parts
 	chat     completions.Options
 
-	// does, hub and server are nil before prepare, and stop before serve.
+	// does, hub, hooks and server are nil before prepare, and stop before serve.
 	does   *operations.Operations
 	hub    *stream.Hub
+	hooks  *hooks.Hooks
 	server *web.Server
 	stop   context.CancelFunc
 	ended  chan error
+	// dispatching is closed when no more chains are started for alerts.
+	dispatching chan struct{}
 }
 
 // pageOptions describe a pageServer.
@@ -117,10 +121,11 @@ func (p *pageServer) prepare(does *operations.Operations) error {
 	if err != nil {
 		return err
 	}
+	p.hooks = hooks.New(does.Alerts, p.logger)
 	options := p.settings
 	options.Parts = []web.Part{
 		shown, api.New(does, p.hub, program.Version()),
-		completions.New(does.Conversations, p.chat),
+		completions.New(does.Conversations, p.chat), p.hooks,
 	}
 	p.server, err = web.New(options)
 	return err
@@ -164,6 +169,11 @@ func admitOthers(conn net.Conn) error {
 func (p *pageServer) serve(ctx context.Context) {
 	ctx, p.stop = context.WithCancel(ctx)
 	go p.hub.Run(ctx)
+	p.dispatching = make(chan struct{})
+	go func() {
+		defer close(p.dispatching)
+		p.does.Alerts.Run(ctx, p.hooks.Woken())
+	}()
 	go func() {
 		err := p.server.Serve(ctx, p.listener)
 		if err != nil {
@@ -181,6 +191,7 @@ func (p *pageServer) close() error {
 	} else {
 		p.stop()
 		errs = append(errs, <-p.ended)
+		<-p.dispatching
 	}
 	if p.does != nil {
 		errs = append(errs, p.does.Close())

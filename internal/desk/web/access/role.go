@@ -22,6 +22,9 @@ const (
 // ReadTalk is the role for routes that read conversations. View and Talk include it, and nobody has it alone.
 const ReadTalk Role = "view or talk"
 
+// HooksPrefix begins the paths to which monitoring systems send alerts.
+const HooksPrefix = "/api/v1/hooks/"
+
 // Roles lists the roles.
 func Roles() []Role { return []Role{View, Answer, Operate, Alert, Talk} }
 
