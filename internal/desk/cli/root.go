@@ -86,7 +86,7 @@ var groups = []*cobra.Group{
 var groupOf = map[string]string{
 	"run": "daily", "watch": "daily", "chains": "daily", "chain": "daily", "gate": "daily", "escalate": "daily",
 	"cancel": "daily", "incidents": "daily", "memory": "daily", "schedule": "daily", "talk": "daily", "costs": "daily",
-	"plan": "daily", "cooldown": "daily",
+	"plan": "daily", "cooldown": "daily", "alerts": "daily",
 	"init": "setup", "demo": "setup", "up": "setup", "stop": "setup", "doctor": "setup", "config": "setup",
 	"policy": "setup", "notify": "setup", "env": "setup", "web": "setup",
 	"workers": "operate", "replay": "operate", "db": "operate", "codec": "operate",

@@ -16,7 +16,7 @@ func Commands(c *console.Console) []*cobra.Command {
 	a := &app{c}
 	return []*cobra.Command{
 		a.runCommand(), a.chainCommand(), a.chainsCommand(), a.watchCommand(), a.escalateCommand(), a.cancelCommand(),
-		a.costsCommand(), a.gateCommand(), a.planCommand(), a.incidentsCommand(), a.memoryCommand(),
+		a.costsCommand(), a.gateCommand(), a.planCommand(), a.incidentsCommand(), a.alertsCommand(), a.memoryCommand(),
 		a.cooldownCommand(), a.scheduleCommand(), a.talkCommand(),
 	}
 }
