@@ -87,7 +87,7 @@ type world struct {
 
 	requests []escalation.AdmissionRequest
 	// notes is what the records know of each gate; nil for nothing.
-	notes *escalation.GateNotes
+	notes    *escalation.GateNotes
 	opened   []escalation.Session
 	closed   []activities.CloseSessionInput
 	recorded []activities.RecordEventsInput

@@ -150,7 +150,7 @@ func TestAdmissionReasons(t *testing.T) {
 	for want, facts := range map[string]escalation.AdmissionFacts{
 		"tier 2 cannot start: the budget of all chains for this day (UTC) of $40.00 is spent or reserved ($41.20)": {DaySpentUSD: 41.2},
 		"tier 2 may not repair gone, lost now: its cooldown is not over":                                           {Services: forbidden("gone")},
-		"tier 2 cannot start: 4 chains have escalated within 1 h, and 3 are allowed":                                {Services: free("lost"), Escalations: 4},
+		"tier 2 cannot start: 4 chains have escalated within 1 h, and 3 are allowed":                               {Services: free("lost"), Escalations: 4},
 		"tier 2 may not repair lost now: chain c-7 is at it": {
 			Services: free("lost"), Busy: []escalation.BusyService{{Service: "lost", ChainID: "c-7"}},
 		},

@@ -322,10 +322,10 @@ func TestGateSaysWhatIsNext(t *testing.T) {
 	gate.Tier, gate.Reason = 2, "tier 2 asks for a person"
 	for want, closing := range map[string]escalation.GateClosing{
 		"tier 2 goes on and keeps what it knows, with the guidance": {Action: escalation.GateContinue, Guidance: "x"},
-		"tier 2 starts fresh":               {Action: escalation.GateFix},
-		"the state is accepted, and the chain ends":               {Action: escalation.GateOverride},
-		"the chain ends":                                             {Action: escalation.GateAbort},
-		"tier 3 runs":                                      {ToTier: 3},
+		"tier 2 starts fresh":                       {Action: escalation.GateFix},
+		"the state is accepted, and the chain ends": {Action: escalation.GateOverride},
+		"the chain ends":                            {Action: escalation.GateAbort},
+		"tier 3 runs":                               {ToTier: 3},
 	} {
 		require.Equal(t, want, gate.Next(closing))
 	}

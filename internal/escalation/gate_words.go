@@ -372,4 +372,3 @@ func (g *Gate) Repeats() string {
 		return "the checks run again"
 	}
 }
-

@@ -105,7 +105,8 @@ func (g *Gates) newGate(ctx workflow.Context, request GateRequest) *escalation.G
 		Decision: request.Decision, Tier: request.Tier, Refused: request.Refused, Phase: request.Phase,
 		Last: chain.Worked(), Transcript: escalation.TranscriptReachable,
 		SpentUSD: chain.CostUSD, SpentEstimated: chain.CostEstimated(), SpentAtMostUSD: chain.SpentAtMostUSD(),
-		Tried: tried(*chain), Incidents: chain.Incidents, Sessions: chain.Sessions, History: g.incidents.history(request.Decision), Commit: request.Commit,
+		Tried: tried(*chain), Incidents: chain.Incidents, Sessions: chain.Sessions,
+		History: g.incidents.history(request.Decision), Commit: request.Commit,
 		Open: request.Open, NoRemote: request.NoRemote,
 	}
 	if g.sessions.notes != nil {

@@ -71,8 +71,8 @@ func trimmed(chain escalation.Chain) escalation.Chain {
 }
 
 // shortenGates shortens closed gates, so that the state does not grow with each gate. It drops the lists of what is
-// wrong and was tried, and cuts long guidance. The records keep the full guidance. The chain's sessions still say what the agents
-// did.
+// wrong and was tried, and cuts long guidance. The records keep the full guidance. The chain's sessions still say what
+// the agents did.
 func shortenGates(gates []escalation.Gate) {
 	for i := range gates {
 		gate := &gates[i]

@@ -75,8 +75,9 @@ const (
 	listTimeout = time.Minute
 )
 
-// List returns the open gates, the most severe first, then the oldest. Only the workflow of a chain knows when its gate was opened. So List
-// queries all waiting chains, and sorts their gates. It leaves out chains whose gate was closed meanwhile.
+// List returns the open gates, the most severe first, then the oldest. Only the workflow of a chain knows when its gate
+// was opened. So List queries all waiting chains, and sorts their gates. It leaves out chains whose gate was closed
+// meanwhile.
 func (g Gates) List(ctx context.Context) (GateList, error) {
 	connection, _, err := g.connect(ctx)
 	if err != nil {

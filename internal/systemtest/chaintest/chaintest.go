@@ -139,7 +139,9 @@ func Overridden(gate escalation.Gate) escalation.Chain {
 	chain := Waiting(gate)
 	chain.Gates[0].Answer = &escalation.GateClosing{Action: escalation.GateOverride, Actor: "ada", At: Noon}
 	chain.Outcome, chain.Reason, chain.EndedAt = escalation.OutcomeOverridden, "ada accepts the state", Noon
-	ended := escalation.Event{Key: "2", At: Noon, Message: "chain ended after 2 sessions for $0.53: accepted by a person"}
+	ended := escalation.Event{
+		Key: "2", At: Noon, Message: "chain ended after 2 sessions for $0.53: accepted by a person",
+	}
 	chain.Events = append(chain.Events, ended)
 	return chain
 }

@@ -48,7 +48,8 @@ func (a *app) printEnded(ctx context.Context, chain escalation.Chain, err error)
 func errorOf(chain escalation.Chain) error {
 	failure := func(code program.ExitCode) error {
 		reason := console.Printable(chain.Reason, 1_000)
-		return program.WithCode(code, fmt.Errorf("chain %s ended (%s): %s", chain.ID, escalation.InWords(chain.Outcome), reason))
+		return program.WithCode(code, fmt.Errorf("chain %s ended (%s): %s", chain.ID,
+			escalation.InWords(chain.Outcome), reason))
 	}
 	switch chain.Outcome {
 	case escalation.OutcomeHealthy, escalation.OutcomeResolved, escalation.OutcomeApproved, escalation.OutcomeKnown,

@@ -140,7 +140,7 @@ func TestGuessesAreSaid(t *testing.T) {
 			limit := slices.ContainsFunc([]string{
 				"Reserved by those that run</dt><dd>", "Budget</dt><dd>", "Left for new sessions</dt><dd>", " of ", "Of it estimated</dt><dd>",
 				"Unknown, in addition at most</dt><dd>", "at most ",
-"), ", " for ", // what the sample's gates and events say is text
+				"), ", " for ", // what the sample's gates and events say is text
 			}, func(what string) bool { return strings.HasSuffix(before, what) })
 			if !limit && !strings.HasSuffix(found, "$0.00") && name != "talk" && !strings.Contains(before, "doing") {
 				require.True(t, strings.HasSuffix(before, "about "), "%s: %q", path, found)

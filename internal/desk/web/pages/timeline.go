@@ -111,7 +111,8 @@ func sessionLane(
 		if task := operations.SessionTask(session); task != "" {
 			text += task + ", "
 		}
-		text += fmt.Sprintf("%s, %s, %s", session.Model, escalation.InWords(session.Status), operations.SessionCost(session))
+		text += fmt.Sprintf("%s, %s, %s", session.Model, escalation.InWords(session.Status),
+			operations.SessionCost(session))
 		if session.Attempts > 1 {
 			text += ", " + plaintext.Count(session.Attempts, "attempt")
 		}
