@@ -212,7 +212,7 @@ func (w *Watch) eventChanges(news store.News) []Change {
 	for _, call := range news.Calls {
 		changes = append(changes, Change{ChangeCall, call.ChainID, call.At, CallNews{
 			SessionID: call.SessionID, Call: line(call.Call, maxSubject), Tier: call.Tier,
-			Tool: line(call.Tool, maxSubject),
+			Tool:    line(call.Tool, maxSubject),
 			Subject: line(w.backend.mask.Text(escalation.CallSubject(call.Input)), maxSubject),
 			Allowed: call.Allowed, Rule: line(w.backend.mask.Text(call.Rule), maxSubject),
 		}})
