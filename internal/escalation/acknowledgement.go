@@ -2,9 +2,10 @@ package escalation
 
 import "time"
 
+// MinSnooze and MaxSnooze limit the length of a snooze.
 const (
-	// MinSnooze and MaxSnooze limit the length of a snooze.
-	MinSnooze, MaxSnooze = time.Minute, 30 * 24 * time.Hour
+	MinSnooze = time.Minute
+	MaxSnooze = 30 * 24 * time.Hour
 )
 
 // Acknowledgement says that a person knows of an incident and takes care of it. Nobody is reminded of the incident

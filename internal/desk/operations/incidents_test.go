@@ -79,7 +79,10 @@ func TestAcknowledge(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, withdrawn.Acknowledged)
 	for _, wrong := range []IncidentAcknowledging{
-		{}, {Actor: "ada", Snooze: time.Second}, {Actor: "ada", Snooze: -time.Hour}, {Actor: "ada", Snooze: 1000 * time.Hour},
+		{},
+		{Actor: "ada", Snooze: time.Second},
+		{Actor: "ada", Snooze: -time.Hour},
+		{Actor: "ada", Snooze: 1000 * time.Hour},
 		{Actor: "ada", Note: strings.Repeat("x", 501)},
 	} {
 		_, err := incidents.Acknowledge(t.Context(), "1", wrong)

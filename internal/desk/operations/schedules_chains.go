@@ -77,7 +77,8 @@ func (s Schedules) addRuns(ctx context.Context, connection Connection, schedules
 	s.addRecords(ctx, rows)
 	chains := map[string]Row{}
 	for _, row := range rows {
-		if known, twice := chains[row.ID]; !twice || row.StartedAt.After(known.StartedAt) { // not a run that continued as new
+		// Of a chain that has continued as new, its last run counts.
+		if known, twice := chains[row.ID]; !twice || row.StartedAt.After(known.StartedAt) {
 			chains[row.ID] = row
 		}
 	}

@@ -108,8 +108,12 @@ func TestStanding(t *testing.T) {
 		return looks
 	}
 	list := ServiceList{Services: []Service{
-		{Name: "a", Looks: looks("down", "healthy")}, {Name: "b", Looks: looks("degraded")}, {Name: "c", OpenIncidents: 1},
-		{Name: "d", Looks: looks("healthy", "down", "healthy"), OpenIncidents: 1}, {Name: "e", Looks: looks("healthy", "down")}, {Name: "f"},
+		{Name: "a", Looks: looks("down", "healthy")},
+		{Name: "b", Looks: looks("degraded")},
+		{Name: "c", OpenIncidents: 1},
+		{Name: "d", Looks: looks("healthy", "down", "healthy"), OpenIncidents: 1},
+		{Name: "e", Looks: looks("healthy", "down")},
+		{Name: "f"},
 	}}
 	for standing, want := range map[Standing][]string{
 		StandingDown: {"a"}, StandingUnwell: {"b", "c"}, StandingAnswers: {"d"}, StandingUp: {"e"}, StandingUnseen: {"f"},

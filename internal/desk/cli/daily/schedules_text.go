@@ -29,8 +29,8 @@ func writeSchedules(w io.Writer, rows []operations.Schedule) {
 		}
 		may, _, _ := strings.Cut(row.May, ",")
 		lines = append(lines, []string{
-			row.ID, console.Printable(row.When, 60), next, localTime(row.LastAt), outcomeOf(row.Runs), runCost(row.Runs),
-			cmp.Or(may, "-"), console.Printable(row.Note, 60),
+			row.ID, console.Printable(row.When, 60), next, localTime(row.LastAt), outcomeOf(row.Runs),
+			runCost(row.Runs), cmp.Or(may, "-"), console.Printable(row.Note, 60),
 		})
 	}
 	console.Table(w, lines)
