@@ -182,6 +182,17 @@ func (r Rules) Source(name string) (Source, bool) {
 	return r.Sources[at], true
 }
 
+// SecretFiles lists the files with secrets of the sources, which agents must not read or change.
+func (r Rules) SecretFiles() []string {
+	var files []string
+	for _, source := range r.Sources {
+		if source.SecretFile != "" {
+			files = append(files, source.SecretFile)
+		}
+	}
+	return files
+}
+
 // Ruling says what an alert that fires is about, and what may follow.
 type Ruling struct {
 	// Service is the canonical name of the service; empty if the alert maps to none.

@@ -155,7 +155,7 @@ func (c Config) validatePlace(name, dir string, p *problems) {
 	p.must(name, file == "" || !contains(dir, file), "not contain the database %s, %s", file, ours)
 	keys := c.Encryption.KeysFile
 	p.must(name, keys == "" || !contains(dir, keys), "not contain the file of keys %s, %s", keys, ours)
-	for _, file := range c.Web.SecretFiles() {
+	for _, file := range slices.Concat(c.Web.SecretFiles(), c.Services.Alerts.SecretFiles()) {
 		p.must(name, contains(c.State.Dir, file) || !contains(dir, file), "not contain %s, %s", file, ours)
 	}
 	settings := c.State.EnvFile

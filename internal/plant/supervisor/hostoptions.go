@@ -90,7 +90,8 @@ func hiddenFiles(cfg config.Config) []string {
 	if file := cfg.State.DatabaseFile(); file != "" {
 		hidden = append(hidden, file, file+"-wal", file+"-shm", file+"-journal")
 	}
-	hidden = slices.Concat(hidden, cfg.State.DatabaseCredentials(), cfg.Web.SecretFiles())
+	hidden = slices.Concat(hidden, cfg.State.DatabaseCredentials(), cfg.Web.SecretFiles(),
+		cfg.Services.Alerts.SecretFiles())
 	return slices.DeleteFunc(hidden, func(path string) bool { return path == "" })
 }
 

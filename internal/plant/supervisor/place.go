@@ -121,7 +121,7 @@ func ownFiles(cfg config.Config, environ []string) []string {
 		cfg.Guard.PolicyFile, cfg.Services.File, cfg.Encryption.KeysFile, cfg.Prompts.Tier1, cfg.Prompts.Tier2,
 		cfg.Prompts.Tier3,
 	}
-	own = append(own, cfg.Web.SecretFiles()...)
+	own = slices.Concat(own, cfg.Web.SecretFiles(), cfg.Services.Alerts.SecretFiles())
 	for _, service := range cfg.Services.Catalog.Services() { // agents get their text
 		own = append(own, service.RunbookFile, service.LookFile)
 	}

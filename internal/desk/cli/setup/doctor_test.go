@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/deploy"
 	"github.com/claudeops/claudeops/internal/claudesim"
+	webaccess "github.com/claudeops/claudeops/internal/desk/web/access"
 	"github.com/claudeops/claudeops/internal/plant/program"
 	"github.com/claudeops/claudeops/internal/systemtest/clitest"
 )
@@ -97,6 +98,7 @@ func TestDoctorChecksTheServicesFile(t *testing.T) {
 	t.Parallel()
 	got := starter(t, clitest.Environment(t), "doctor")
 	require.Regexp(t, `✓ services +none are described: CLAUDEOPS_SERVICES_FILE is not set\n`, got.Stdout)
+	require.Regexp(t, `✓ alerts +no source starts chains`, got.Stdout)
 
 	file := filepath.Join(t.TempDir(), "services.yaml")
 	environ := clitest.Environment(t, "CLAUDEOPS_SERVICES_FILE="+file)
@@ -157,7 +159,7 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	require.Regexp(t, "✗ claude .*install the Claude Code CLI, or set CLAUDEOPS_CLAUDE to its path", got.Stdout)
 	require.Regexp(t, "✗ credentials .*set ANTHROPIC_API_KEY, or CLAUDEOPS_CLAUDE_CONFIG_DIR=login", got.Stdout)
 	require.Contains(t, got.Stdout, "✗ temporal")
-	require.Contains(t, got.Stderr, "3 of 19 checks failed")
+	require.Contains(t, got.Stderr, "3 of 20 checks failed")
 
 	got = starter(t, clitest.Environment(t, "CLAUDEOPS_TIER2_MODEL=gpt-9"), "doctor")
 	require.Regexp(t, "✓ variables +agents. programs get none", got.Stdout)
@@ -195,3 +197,33 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	require.False(t, findings[3].OK)
 	require.Contains(t, findings[3].Detail, "CLAUDEOPS_STATE_DIR")
 }
+
+// TestDoctorNamesClosedHooks covers a source without a token, one with a token of another role, and one whose secret is
+// empty.
+func TestDoctorNamesClosedHooks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	services, secret := filepath.Join(dir, "services.yaml"), filepath.Join(dir, "secret")
+	require.NoError(t, os.WriteFile(services, []byte("version: 1\nservices: [{name: shop}]\nalerts: {sources: ["+
+		"{name: am, kind: alertmanager}, {name: kuma, kind: uptime-kuma}, {name: grafana, kind: grafana, secret_file: secret}]}\n"), 0o600))
+	require.NoError(t, os.WriteFile(secret, []byte("a long secret"), 0o600))
+	file := filepath.Join(dir, "tokens.json")
+	environ := clitest.Environment(t, "CLAUDEOPS_SERVICES_FILE="+services, "CLAUDEOPS_WEB_TOKENS_FILE="+file)
+	tokens := webaccess.OpenTokens(file)
+	for name, role := range map[string]webaccess.Role{"grafana": webaccess.Alert, "kuma": webaccess.View} {
+		_, err := tokens.Create(webaccess.Token{Name: name, Roles: []webaccess.Role{role}})
+		require.NoError(t, err)
+	}
+	require.Contains(t, compact(starter(t, environ, "doctor").Stdout), "closed, because no token has the name: am, kuma; make one with `claudeops web token create am --role alert`")
+	for _, name := range []string{"am", "kuma"} {
+		_ = tokens.Revoke(name) // one has none
+		_, err := tokens.Create(webaccess.Token{Name: name, Roles: []webaccess.Role{webaccess.Alert}})
+		require.NoError(t, err)
+	}
+	require.Contains(t, compact(starter(t, environ, "doctor").Stdout), "alerts 3 sources can start chains")
+	require.NoError(t, os.WriteFile(secret, nil, 0o600))
+	require.Contains(t, compact(starter(t, environ, "doctor").Stdout), "✗ alerts source grafana: the secret in")
+}
+
+// compact returns text with single blanks.
+func compact(text string) string { return strings.Join(strings.Fields(text), " ") }
