@@ -213,7 +213,7 @@ func requireExplained(t *testing.T, s *site, run client.WorkflowRun, chain escal
 	t.Helper()
 	var metadata sdkpb.WorkflowMetadata
 	s.ask(run, "__temporal_workflow_metadata", &metadata)
-	require.Contains(t, metadata.GetCurrentDetails(), string(chain.Outcome))
+	require.Contains(t, metadata.GetCurrentDetails(), escalation.InWords(chain.Outcome))
 	for i := range chain.Sessions {
 		require.Contains(t, metadata.GetCurrentDetails(), fmt.Sprintf("| #%d | %d | %s |", chain.Sessions[i].ID, chain.Sessions[i].Tier, chain.Sessions[i].Model))
 	}

@@ -136,7 +136,7 @@ func requireFallback(t *testing.T, chain escalation.Chain, parent escalation.Ses
 		require.NotEqual(t, parent.SessionID, session.SessionID)
 		if i > 0 {
 			require.NotEqual(t, chain.Sessions[i-1].SessionID, session.SessionID)
-			require.Contains(t, told[i-1], string(session.ContinuityReason))
+			require.Contains(t, told[i-1], escalation.InWords(session.ContinuityReason))
 		}
 	}
 }

@@ -329,7 +329,7 @@ func TestConversationFails(t *testing.T) {
 			saying("", "yes"), []string{"CLAUDEOPS_DAY_BUDGET_USD=0.000001"}, "a new day begins at 00:00 UTC", "conversation_day_budget",
 		},
 		"turn_budget": {claudesim.Always(claudesim.Bash("true")), []string{"CLAUDEOPS_TALK_BUDGET_USD=0.0001", "CLAUDEOPS_TIER1_TOOLS=Bash"}, "used up its budget", ""},
-		"timeout":     {claudesim.Always(claudesim.Bash("sleep 300")), []string{"CLAUDEOPS_TALK_TIMEOUT=15s", "CLAUDEOPS_TIER1_TOOLS=Bash"}, "the time for a turn (15s) is over", ""},
+		"timeout":     {claudesim.Always(claudesim.Bash("sleep 300")), []string{"CLAUDEOPS_TALK_TIMEOUT=15s", "CLAUDEOPS_TIER1_TOOLS=Bash"}, "the time for a turn (15 s) is over", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
