@@ -11,7 +11,7 @@ import (
 
 // Recorder keeps the records of chains and conversations. Every method that writes is idempotent, because a retry of
 // the activity repeats the call.
-type Recorder interface {
+type Recorder interface { //nolint:interfacebloat // one database
 	// OpenSession admits a session under policy and stores the session. If the session is refused, OpenSession stores
 	// nothing. If a session with this SessionID is already stored, OpenSession returns the stored session unchanged.
 	// The time of the decision is the session's StartedAt.

@@ -11,7 +11,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/prompts"
 )
 
@@ -222,7 +221,7 @@ func startedBefore(ctx context.Context, known bool) bool {
 func exhausted(spent escalation.Report) AgentReport {
 	return AgentReport{Report: escalation.Report{
 		Status: escalation.SessionBudgetExhausted, Ending: escalation.EndingOurLimit,
-		Error: fmt.Sprintf("what the session may spend is spent (%s)", plaintext.Dollars(spent.CostUSD)),
+		Error: fmt.Sprintf("what the session may spend is spent (%s)", spent.CostText()),
 	}}
 }
 

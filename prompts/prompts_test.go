@@ -91,7 +91,7 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 		{At: at, Tier: 3, Status: escalation.SessionTimedOut},
 	}
 	render := map[string]func() (string, error){
-		"tier1-alert": func() (string, error) { return set.Fresh(alert) },
+		"tier1-alert":          func() (string, error) { return set.Fresh(alert) },
 		"tier1-fresh-services": func() (string, error) { return set.Fresh(listed) },
 		"tier2-resumed-services": func() (string, error) {
 			l := listed

@@ -31,7 +31,7 @@ type CallDecision struct {
 }
 
 // OfProgram reports whether the decision is on a program that the call started, and not on the whole call.
-func (d CallDecision) OfProgram() bool { return strings.Contains(d.Call, "#") }
+func (d *CallDecision) OfProgram() bool { return strings.Contains(d.Call, "#") }
 
 // CallSubject returns the most informative field of a call's input. If the input has no known field, CallSubject
 // returns the whole input.

@@ -125,7 +125,7 @@ func (i ChainIncident) describe(now time.Time) string {
 func (g *Gate) denied() []string {
 	lines := g.DeniedCalls
 	if more := g.Denied - len(lines); more > 0 && len(lines) > 0 {
-		lines = append(lines[:len(lines):len(lines)], fmt.Sprintf("and %d more", more))
+		lines = append(slices.Clip(lines), fmt.Sprintf("and %d more", more))
 	}
 	return lines
 }

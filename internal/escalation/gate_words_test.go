@@ -29,7 +29,8 @@ func usedUpGate() escalation.Gate {
 		Incidents: []escalation.ChainIncident{
 			{ID: "incident-1", Summary: "slow", Severity: escalation.SeverityWarning},
 			{ID: "incident-2", Summary: "jellyfin answers 502.", Severity: escalation.SeverityCritical, Services: []string{"jellyfin"}, Since: wordsNow.Add(-14 * time.Hour)},
-			{ID: "incident-3", Summary: "another chain's", Handler: "other"}, {ID: "incident-4", Summary: "gone", Resolved: true},
+			{ID: "incident-3", Summary: "another chain's", Handler: "other"},
+			{ID: "incident-4", Summary: "gone", Resolved: true},
 		},
 		Notes: escalation.GateNotes{
 			DeniedCalls: []string{"rm -rf /var/cache: the policy grants no rm"}, Denied: 3,

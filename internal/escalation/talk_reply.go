@@ -135,14 +135,7 @@ func (p Proposal) Validate() error {
 		}
 		return checkProposedID("chain_id", p.ChainID)
 	case ProposeAnswer:
-		if p.Action.Letter() == "" || p.Action == GateRecheck { // only a person can say that it is repaired
-			return fmt.Errorf("action is %q, and must be continue_session, fix, override or abort",
-				clipWord(string(p.Action)))
-		}
-		if err := checkProposedID("gate_id", p.GateID); err != nil {
-			return err
-		}
-		return checkProposedID("chain_id", p.ChainID)
+		return p.validateAnswer()
 	case ProposeClose:
 		if CheckIncidentID(p.IncidentID) != nil {
 			return fmt.Errorf("incident_id is %q, and must be the ID of an incident, such as incident-7",
@@ -161,6 +154,18 @@ func (p Proposal) Validate() error {
 		return fmt.Errorf("kind is %q, and must be start_chain, escalate, answer_gate or close_incident",
 			clipWord(string(p.Kind)))
 	}
+}
+
+// validateAnswer is Validate for an answer at a gate.
+func (p Proposal) validateAnswer() error {
+	if p.Action.Letter() == "" || p.Action == GateRecheck { // only a person can say that it is repaired
+		return fmt.Errorf("action is %q, and must be continue_session, fix, override or abort",
+			clipWord(string(p.Action)))
+	}
+	if err := checkProposedID("gate_id", p.GateID); err != nil {
+		return err
+	}
+	return checkProposedID("chain_id", p.ChainID)
 }
 
 // maxProposedID limits the ID of a chain or a gate in a proposal, in bytes.

@@ -82,7 +82,7 @@ func (c *chainRun) sleep(ctx workflow.Context, s waitStep) error {
 	sleeping, stop := workflow.WithCancel(ctx)
 	defer stop()
 	timer := workflow.NewTimerWithOptions(sleeping, decision.Until.Sub(workflow.Now(ctx)), workflow.TimerOptions{
-		Summary: parts.Clip(plaintext.Compact(fmt.Sprintf("%s: %s", escalation.InWords(decision.Rule), decision.Reason))),
+		Summary: parts.Clip(plaintext.Compact(escalation.InWords(decision.Rule) + ": " + decision.Reason)),
 	})
 	wait := c.Log.Chain.Wait
 	for ctx.Err() == nil && !timer.IsReady() && c.Requests.Pending == nil && !c.healed(s.work) {

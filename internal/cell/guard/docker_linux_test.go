@@ -101,7 +101,7 @@ func newHomelab(t *testing.T, e *dockertest.Engine) *homelab {
 	root := t.TempDir()
 	at := &homelab{engine: e}
 	for _, dir := range []string{"repo/config", "media", "session", "home"} {
-		require.NoError(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
+		require.NoError(t, os.MkdirAll(filepath.Join(root, dir), 0o750))
 	}
 	var images []string
 	compose := "services:\n"

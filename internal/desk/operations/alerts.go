@@ -353,16 +353,17 @@ func describeAlerts(episodes []alert.Episode) string {
 			fmt.Fprintf(&text, "and %d more\n", len(episodes)-maxQuoted)
 			break
 		}
-		one := fmt.Sprintf("%s: %s since %s", e.Name, e.Status, e.StartsAt.Format(time.RFC3339))
+		var one strings.Builder
+		fmt.Fprintf(&one, "%s: %s since %s", e.Name, e.Status, e.StartsAt.Format(time.RFC3339))
 		if e.Severity != "" {
-			one += ", severity " + e.Severity
+			one.WriteString(", severity " + e.Severity)
 		}
 		for _, pairs := range []map[string]string{e.Labels, e.Annotations} {
 			for _, name := range slices.Sorted(maps.Keys(pairs)) {
-				one += "\n  " + name + ": " + plaintext.Cut(pairs[name], 300)
+				one.WriteString("\n  " + name + ": " + plaintext.Cut(pairs[name], 300))
 			}
 		}
-		text.WriteString(plaintext.Cut(one, maxQuotedText) + "\n")
+		text.WriteString(plaintext.Cut(one.String(), maxQuotedText) + "\n")
 	}
 	return text.String()
 }

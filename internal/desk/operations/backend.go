@@ -68,7 +68,8 @@ func New(options Options) *Operations {
 	return &Operations{
 		Overview: Overview{b}, Chains: Chains{b}, Plans: Plans{b}, Sessions: Sessions{b}, Gates: Gates{b},
 		Incidents: Incidents{b}, Memories: Memories{b}, Services: Services{b}, Schedules: Schedules{b},
-		Costs: Costs{b}, Policy: Policy{b}, Feed: Feed{b}, Alerts: Alerts{b}, Conversations: Conversations{b}, backend: b,
+		Costs: Costs{b}, Policy: Policy{b}, Feed: Feed{b}, Alerts: Alerts{b}, Conversations: Conversations{b},
+		backend: b,
 	}
 }
 

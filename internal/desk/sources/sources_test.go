@@ -207,7 +207,7 @@ func TestSignatures(t *testing.T) {
 			require.Empty(t, alerts)
 		})
 	}
-	require.Equal(t, noon.Unix(), int64(1795953600))
+	require.Equal(t, int64(1795953600), noon.Unix())
 
 	empty := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(empty, []byte(" \n"), 0o600))
@@ -234,7 +234,7 @@ func TestRefusedPayloads(t *testing.T) {
 		`{"name":"a "quoted" error"}`:                 {gatus, "it is not one JSON document"},
 		`{} {}`:                                       {gatus, "it is not one JSON document"},
 		`{"data":{}}`:                                 {items, "there is no list at data.items"},
-		`{"data":{"items":[{"id":1,"at":"monday"}]}}`: {items, "alert 1: what is at at is no time"},
+		`{"data":{"items":[{"id":1,"at":"monday"}]}}`: {items, "alert 1: what is at at is no time"}, //nolint:dupword // the field is named at
 	} {
 		_, err := sourceOf(t, c.source).Decode(http.Header{}, []byte(body))
 		require.ErrorContains(t, err, c.want, body)

@@ -118,47 +118,67 @@ func TestEpisodes(t *testing.T) {
 		received  []int
 	}{
 		"a repeated delivery": {
-			[]delivery{{0, alert.Firing, 0}, {1, alert.Firing, 0}, {2, alert.Firing, 0}}, 0,
-			[]alert.Outcome{alert.OutcomeWaiting}, []int{3},
+			[]delivery{{0, alert.Firing, 0}, {1, alert.Firing, 0}, {2, alert.Firing, 0}},
+			0,
+			[]alert.Outcome{alert.OutcomeWaiting},
+			[]int{3},
 		},
 		"resolved before a chain starts": {
-			[]delivery{{0, alert.Firing, 0}, {1, alert.Resolved, 0}, {2, alert.Resolved, 0}}, 0,
-			[]alert.Outcome{alert.OutcomeWithdrawn}, []int{3},
+			[]delivery{{0, alert.Firing, 0}, {1, alert.Resolved, 0}, {2, alert.Resolved, 0}},
+			0,
+			[]alert.Outcome{alert.OutcomeWithdrawn},
+			[]int{3},
 		},
 		"resolved after a chain started": {
-			[]delivery{{0, alert.Firing, 0}, {5, alert.Resolved, 0}}, 1,
-			[]alert.Outcome{alert.OutcomeStarted}, []int{2},
+			[]delivery{{0, alert.Firing, 0}, {5, alert.Resolved, 0}},
+			1,
+			[]alert.Outcome{alert.OutcomeStarted},
+			[]int{2},
 		},
 		"a new start after the end": {
-			[]delivery{{0, alert.Firing, 0}, {5, alert.Resolved, 0}, {9, alert.Firing, 8}}, 1,
-			[]alert.Outcome{alert.OutcomeStarted, alert.OutcomeWaiting}, []int{2, 1},
+			[]delivery{{0, alert.Firing, 0}, {5, alert.Resolved, 0}, {9, alert.Firing, 8}},
+			1,
+			[]alert.Outcome{alert.OutcomeStarted, alert.OutcomeWaiting},
+			[]int{2, 1},
 		},
 		"a firing that was delayed on the way": {
-			[]delivery{{0, alert.Firing, 0}, {5, alert.Resolved, 0}, {9, alert.Firing, 0}}, 1,
-			[]alert.Outcome{alert.OutcomeStarted}, []int{3},
+			[]delivery{{0, alert.Firing, 0}, {5, alert.Resolved, 0}, {9, alert.Firing, 0}},
+			1,
+			[]alert.Outcome{alert.OutcomeStarted},
+			[]int{3},
 		},
 		"a source without starts": {
-			[]delivery{{0, alert.Firing, none}, {1, alert.Firing, none}, {5, alert.Resolved, none}, {9, alert.Firing, none}}, 2,
-			[]alert.Outcome{alert.OutcomeStarted, alert.OutcomeWaiting}, []int{3, 1},
+			[]delivery{{0, alert.Firing, none}, {1, alert.Firing, none}, {5, alert.Resolved, none}, {9, alert.Firing, none}},
+			2,
+			[]alert.Outcome{alert.OutcomeStarted, alert.OutcomeWaiting},
+			[]int{3, 1},
 		},
 		"a source that never says resolved": {
-			[]delivery{{0, alert.Firing, 0}, {60, alert.Firing, 0}, {120, alert.Firing, 119}}, 1,
-			[]alert.Outcome{alert.OutcomeStarted, alert.OutcomeWaiting}, []int{2, 1},
+			[]delivery{{0, alert.Firing, 0}, {60, alert.Firing, 0}, {120, alert.Firing, 119}},
+			1,
+			[]alert.Outcome{alert.OutcomeStarted, alert.OutcomeWaiting},
+			[]int{2, 1},
 		},
 		"it still fires a day after the look": {
-			[]delivery{{0, alert.Firing, 0}, {60, alert.Firing, 0}, {2_000, alert.Firing, 0}}, 1,
-			[]alert.Outcome{alert.OutcomeWaiting}, []int{3},
+			[]delivery{{0, alert.Firing, 0}, {60, alert.Firing, 0}, {2_000, alert.Firing, 0}},
+			1,
+			[]alert.Outcome{alert.OutcomeWaiting},
+			[]int{3},
 		},
 		"a new start before a chain started": {
-			[]delivery{{0, alert.Firing, 0}, {1, alert.Firing, 1}}, 0,
-			[]alert.Outcome{alert.OutcomeWithdrawn, alert.OutcomeWaiting}, []int{1, 1},
+			[]delivery{{0, alert.Firing, 0}, {1, alert.Firing, 1}},
+			0,
+			[]alert.Outcome{alert.OutcomeWithdrawn, alert.OutcomeWaiting},
+			[]int{1, 1},
 		},
 		"resolved, and never seen firing": {
 			[]delivery{{0, alert.Resolved, 0}}, 0, []alert.Outcome{alert.OutcomeFiltered}, []int{1},
 		},
 		"two replicas with different starts": {
-			[]delivery{{2, alert.Firing, 1}, {3, alert.Firing, 0}, {4, alert.Firing, 1}, {5, alert.Firing, 0}}, 0,
-			[]alert.Outcome{alert.OutcomeWaiting}, []int{4},
+			[]delivery{{2, alert.Firing, 1}, {3, alert.Firing, 0}, {4, alert.Firing, 1}, {5, alert.Firing, 0}},
+			0,
+			[]alert.Outcome{alert.OutcomeWaiting},
+			[]int{4},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -227,7 +247,7 @@ func TestAnyDeliveries(t *testing.T) {
 	t.Parallel()
 	rules := rulesOf(t, alert.Rules{})
 	for seed := range uint64(300) {
-		draw := rand.New(rand.NewPCG(seed, 0))
+		draw := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a seeded test
 		var deliveries []delivery
 		minute := 0
 		for range draw.IntN(20) {

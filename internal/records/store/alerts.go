@@ -86,6 +86,7 @@ func saveEpisode(ctx context.Context, tx *sql.Tx, e alert.Episode) (alert.Episod
 		query, args := insertInto("alerts", fields)
 		return e, tx.QueryRowContext(ctx, query+" RETURNING id", args...).Scan(&e.Number)
 	}
+	//nolint:gosec // names of columns only
 	query := fmt.Sprintf("UPDATE alerts SET %s WHERE id = $%d", assignments(fields), len(fields)+1)
 	_, err := tx.ExecContext(ctx, query, append(values(fields), e.Number)...)
 	return e, err

@@ -56,7 +56,7 @@ func Start(t testing.TB) *Engine {
 		}
 		t.Skip("no container engine: ", err)
 	}
-	dir, err := os.MkdirTemp("", "docker") // short: the engine's sockets lie in it
+	dir, err := os.MkdirTemp("", "docker") //nolint:usetesting // the keeper removes it; short, for the engine's sockets
 	require.NoError(t, err)
 	command := exec.Command("/bin/sh", "-c", keeper, "keeper", dir) //nolint:noctx // it ends with its input
 	input, err := command.StdinPipe()
@@ -109,13 +109,13 @@ func (e *Engine) AddCompose(t testing.TB, binary string) {
 	require.NoError(t, err)
 	require.FileExists(t, binary, "run make "+filepath.Base(binary))
 	plugins := filepath.Join(e.dir, "cli-plugins")
-	require.NoError(t, os.MkdirAll(plugins, 0o755))
+	require.NoError(t, os.MkdirAll(plugins, 0o750))
 	require.NoError(t, os.Symlink(binary, filepath.Join(plugins, "docker-compose")))
 }
 
 func (e *Engine) command(t testing.TB, words ...string) *exec.Cmd {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), words[0], words[1:]...) //nolint:gosec // the words of a test
+	command := exec.CommandContext(t.Context(), words[0], words[1:]...)
 	command.Env = e.environ
 	return command
 }

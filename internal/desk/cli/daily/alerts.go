@@ -74,10 +74,13 @@ func writeAlerts(w io.Writer, clock console.Clock, width int, alerts []alert.Epi
 		_, _ = fmt.Fprintln(w, "No alerts.")
 		return
 	}
-	rows := [][]string{{"NUMBER", "LAST", "TIMES", "ALERT", "STATUS", "SERVICE", "SOURCE", "OUTCOME", "CHAIN OR REASON"}}
+	rows := [][]string{{
+		"NUMBER", "LAST", "TIMES", "ALERT", "STATUS", "SERVICE", "SOURCE", "OUTCOME", "CHAIN OR REASON",
+	}}
 	for _, e := range alerts {
 		rows = append(rows, []string{
-			strconv.FormatInt(e.Number, 10), clock.DateTime(e.LastAt), strconv.Itoa(e.Received), console.Printable(e.Name, 40),
+			strconv.FormatInt(e.Number, 10), clock.DateTime(e.LastAt), strconv.Itoa(e.Received),
+			console.Printable(e.Name, 40),
 			string(e.Status), cmp.Or(console.Printable(e.Service, 40), "-"), e.Source, string(e.Outcome),
 			cmp.Or(console.PrintableID(e.ChainID), console.Printable(e.Reason, 200)),
 		})
@@ -149,9 +152,9 @@ func (a *app) testAlertCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test FILE",
 		Short: "Say what would become of a payload, and execute nothing",
-		Long: "Test reads a payload as a source sends it (- is stdin), and says which services its alerts are about and " +
-			"what would\nfollow. It records nothing, and checks no signature. Alerts that are known already would only be " +
-			"counted.",
+		Long: "Test reads a payload as a source sends it (- is stdin), and says which services its alerts are about " +
+			"and what would\nfollow. It records nothing, and checks no signature. Alerts that are known already would " +
+			"only be counted.",
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body, err := a.payload(args[0])
@@ -180,7 +183,7 @@ func (a *app) testAlertCommand() *cobra.Command {
 func (a *app) payload(name string) ([]byte, error) {
 	from := a.Stdin
 	if name != "-" {
-		file, err := os.Open(name)
+		file, err := os.Open(name) //nolint:gosec // the person names it
 		if err != nil {
 			return nil, program.Misuse(err)
 		}

@@ -64,7 +64,8 @@ func writeChains(w io.Writer, rows []operations.Row) {
 			subject = "(a plan)"
 		}
 		lines = append(lines, []string{
-			row.ID, escalation.InWords(row.State()), escalation.InWords(row.Outcome), fmt.Sprint(row.Tier), row.CostText(),
+			row.ID, escalation.InWords(row.State()), escalation.InWords(row.Outcome), fmt.Sprint(row.Tier),
+			row.CostText(),
 			localTime(row.StartedAt), console.Printable(subject, 60),
 		})
 	}

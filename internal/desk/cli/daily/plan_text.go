@@ -62,7 +62,8 @@ func writePlan(w io.Writer, clock console.Clock, width int, now operations.Snaps
 		writeGate(w, clock, chain.ID, *gate)
 	}
 	if chain.Outcome != "" {
-		_, _ = fmt.Fprintf(w, "Outcome: %s — %s\n", escalation.InWords(chain.Outcome), console.Printable(chain.Reason, 300))
+		_, _ = fmt.Fprintf(w, "Outcome: %s — %s\n", escalation.InWords(chain.Outcome),
+			console.Printable(chain.Reason, 300))
 	}
 }
 

@@ -80,7 +80,8 @@ func writeSnapshot(w io.Writer, clock console.Clock, now operations.Snapshot, li
 		writeCommits(w, chain.Plan)
 	}
 	if chain.Outcome != "" {
-		_, _ = fmt.Fprintf(w, "Outcome: %s — %s\n", escalation.InWords(chain.Outcome), console.Printable(chain.Reason, 300))
+		_, _ = fmt.Fprintf(w, "Outcome: %s — %s\n", escalation.InWords(chain.Outcome),
+			console.Printable(chain.Reason, 300))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
@@ -58,9 +59,7 @@ func (a Alert) Alert() alert.Alert {
 		Identity: a.Fingerprint, Name: a.Labels["alertname"], Status: alert.Status(a.Status), Labels: a.Labels,
 		Annotations: map[string]string{}, StartsAt: a.StartsAt,
 	}
-	for name, text := range a.Annotations {
-		converted.Annotations[name] = text
-	}
+	maps.Copy(converted.Annotations, a.Annotations)
 	if a.GeneratorURL != "" {
 		converted.Annotations["source"] = a.GeneratorURL
 	}

@@ -41,8 +41,8 @@ type message struct {
 	Msg *string `json:"msg"`
 }
 
-var errUnknown = errors.New("it is not what Uptime Kuma's webhook sends: choose application/json or form data, and no " +
-	"custom body")
+var errUnknown = errors.New("it is not what Uptime Kuma's webhook sends: choose application/json or form data, and " +
+	"no custom body")
 
 // Decode implements sources.Source. Uptime Kuma sends no start, so an episode begins with the first delivery.
 func (Source) Decode(header http.Header, body []byte) ([]alert.Alert, error) {

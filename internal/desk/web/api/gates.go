@@ -12,8 +12,8 @@ const gatesTag = "gates"
 
 var (
 	listGates = route[Page, gateList]{
-		role: access.View, pattern: "GET /gates", id: "listGates", summary: "List the open gates, the most severe first",
-		tag: gatesTag,
+		role: access.View, pattern: "GET /gates", id: "listGates",
+		summary: "List the open gates, the most severe first", tag: gatesTag,
 	}
 	getGate = route[ChainPath, *escalation.Gate]{
 		role: access.View, pattern: "GET /chains/{chain_id}/gate", id: "getGate",
