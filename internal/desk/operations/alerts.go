@@ -353,17 +353,20 @@ func describeAlerts(episodes []alert.Episode) string {
 			fmt.Fprintf(&text, "and %d more\n", len(episodes)-maxQuoted)
 			break
 		}
-		var one strings.Builder
-		fmt.Fprintf(&one, "%s: %s since %s", e.Name, e.Status, e.StartsAt.Format(time.RFC3339))
-		if e.Severity != "" {
-			one.WriteString(", severity " + e.Severity)
-		}
-		for _, pairs := range []map[string]string{e.Labels, e.Annotations} {
-			for _, name := range slices.Sorted(maps.Keys(pairs)) {
-				one.WriteString("\n  " + name + ": " + plaintext.Cut(pairs[name], 300))
-			}
-		}
-		text.WriteString(plaintext.Cut(one.String(), maxQuotedText) + "\n")
+		text.WriteString(plaintext.Cut(describeAlert(e), maxQuotedText) + "\n")
 	}
 	return text.String()
+}
+
+func describeAlert(e alert.Episode) string {
+	lines := []string{fmt.Sprintf("%s: %s since %s", e.Name, e.Status, e.StartsAt.Format(time.RFC3339))}
+	if e.Severity != "" {
+		lines[0] += ", severity " + e.Severity
+	}
+	for _, pairs := range []map[string]string{e.Labels, e.Annotations} {
+		for _, name := range slices.Sorted(maps.Keys(pairs)) {
+			lines = append(lines, "  "+name+": "+plaintext.Cut(pairs[name], 300))
+		}
+	}
+	return strings.Join(lines, "\n")
 }

@@ -46,8 +46,8 @@ func New(settings alert.Source, now func() time.Time) (Source, error) {
 		return alertmanager.Source{}, nil
 	case alert.Grafana:
 		return grafana.Source{
-			Secret: secret, SignatureHeader: settings.SignatureHeader,
-			TimestampHeader: settings.TimestampHeader, Now: now,
+			Secret: secret, SignatureHeader: settings.SignatureHeader, TimestampHeader: settings.TimestampHeader,
+			Now: now,
 		}, nil
 	case alert.UptimeKuma:
 		return uptimekuma.Source{}, nil
@@ -63,7 +63,7 @@ func readSecret(file string) ([]byte, error) {
 	if file == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(file) //nolint:gosec // the services file names it
+	text, err := os.ReadFile(file) //nolint:gosec // the operator names the file
 	if err != nil {
 		return nil, fmt.Errorf("read the secret of its signatures: %w", err)
 	}

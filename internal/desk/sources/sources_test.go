@@ -207,7 +207,7 @@ func TestSignatures(t *testing.T) {
 			require.Empty(t, alerts)
 		})
 	}
-	require.Equal(t, int64(1795953600), noon.Unix())
+	require.EqualValues(t, 1795953600, noon.Unix())
 
 	empty := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(empty, []byte(" \n"), 0o600))
@@ -217,30 +217,30 @@ func TestSignatures(t *testing.T) {
 
 func TestRefusedPayloads(t *testing.T) {
 	t.Parallel()
-	items := alert.Source{Kind: alert.Templated, Template: &alert.Template{Items: "data.items", Identity: []string{"id"}, StartsAt: "at"}}
+	items := alert.Source{Kind: alert.Templated, Template: &alert.Template{Items: "data.items", Identity: []string{"id"}, StartsAt: "start"}}
 	for body, c := range map[string]struct {
 		source alert.Source
 		want   string
 	}{
-		`{"text":"ShopDown"}`:                         {alert.Source{Kind: alert.Alertmanager}, `its version is "", and only "4"`},
-		`Shop is down`:                                {alert.Source{Kind: alert.Alertmanager}, "leave out custom templates"},
-		`{"version":"4","alerts":{"a":1}}`:            {alert.Source{Kind: alert.Alertmanager}, "it is not the JSON"},
-		`{"version":"4"}`:                             {alert.Source{Kind: alert.Alertmanager}, `its version is "4"`},
-		`{"version":"2","alerts":[]}`:                 {alert.Source{Kind: alert.Grafana}, `its version is "2", and only "1"`},
-		`{"heartbeat":{},"monitor":{}}`:               {alert.Source{Kind: alert.UptimeKuma}, "it is not what Uptime Kuma's webhook sends"},
-		`{"event":{"data":[]}}`:                       {alert.Source{Kind: alert.PagerDuty}, "it is not what a webhook of PagerDuty"},
-		`{"group":"core","status":"TRIGGERED"}`:       {gatus, "alert 1: there is nothing at name, which tells alerts apart"},
-		`{"group":"core","name":"shop"}`:              {gatus, "alert 1: there is nothing at status"},
-		`{"name":"a "quoted" error"}`:                 {gatus, "it is not one JSON document"},
-		`{} {}`:                                       {gatus, "it is not one JSON document"},
-		`{"data":{}}`:                                 {items, "there is no list at data.items"},
-		`{"data":{"items":[{"id":1,"at":"monday"}]}}`: {items, "alert 1: what is at at is no time"}, //nolint:dupword // the field is named at
+		`{"text":"ShopDown"}`:                            {alert.Source{Kind: alert.Alertmanager}, `its version is "", and only "4"`},
+		`Shop is down`:                                   {alert.Source{Kind: alert.Alertmanager}, "leave out custom templates"},
+		`{"version":"4","alerts":{"a":1}}`:               {alert.Source{Kind: alert.Alertmanager}, "it is not the JSON"},
+		`{"version":"4"}`:                                {alert.Source{Kind: alert.Alertmanager}, `its version is "4"`},
+		`{"version":"2","alerts":[]}`:                    {alert.Source{Kind: alert.Grafana}, `its version is "2", and only "1"`},
+		`{"heartbeat":{},"monitor":{}}`:                  {alert.Source{Kind: alert.UptimeKuma}, "it is not what Uptime Kuma's webhook sends"},
+		`{"event":{"data":[]}}`:                          {alert.Source{Kind: alert.PagerDuty}, "it is not what a webhook of PagerDuty"},
+		`{"group":"core","status":"TRIGGERED"}`:          {gatus, "alert 1: there is nothing at name, which tells alerts apart"},
+		`{"group":"core","name":"shop"}`:                 {gatus, "alert 1: there is nothing at status"},
+		`{"name":"a "quoted" error"}`:                    {gatus, "it is not one JSON document"},
+		`{} {}`:                                          {gatus, "it is not one JSON document"},
+		`{"data":{}}`:                                    {items, "there is no list at data.items"},
+		`{"data":{"items":[{"id":1,"start":"monday"}]}}`: {items, "alert 1: what is at start is no time"},
 	} {
 		_, err := sourceOf(t, c.source).Decode(http.Header{}, []byte(body))
 		require.ErrorContains(t, err, c.want, body)
 		require.NotContains(t, err.Error(), "\n")
 	}
-	many, err := sourceOf(t, items).Decode(http.Header{}, []byte(`{"data":{"items":[{"id":1700000000,"at":1795953480},{"id":"b","at":1795953480000}]}}`))
+	many, err := sourceOf(t, items).Decode(http.Header{}, []byte(`{"data":{"items":[{"id":1700000000,"start":1795953480},{"id":"b","start":1795953480000}]}}`))
 	require.NoError(t, err)
 	require.Equal(t, "1700000000", many[0].Identity)
 	require.True(t, many[0].StartsAt.Equal(many[1].StartsAt))

@@ -247,7 +247,7 @@ func TestAnyDeliveries(t *testing.T) {
 	t.Parallel()
 	rules := rulesOf(t, alert.Rules{})
 	for seed := range uint64(300) {
-		draw := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a seeded test
+		draw := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test that can be repeated
 		var deliveries []delivery
 		minute := 0
 		for range draw.IntN(20) {

@@ -63,6 +63,8 @@ type OldTalks interface {
 	CompactCosts(ctx context.Context, now time.Time) error
 	// RemoveTurns removes turns that ended before a time, and returns their number.
 	RemoveTurns(ctx context.Context, before time.Time) (int64, error)
+	// RemoveAlerts removes alerts that were last received before a time and wait for nothing, and returns their number.
+	RemoveAlerts(ctx context.Context, before time.Time) (int64, error)
 }
 
 // Conversations removes archived conversations.
@@ -182,6 +184,9 @@ func (r Retention) removeRecords(ctx context.Context, before time.Time, sum *rem
 	}
 	if err == nil {
 		sum.turns, err = r.Talks.RemoveTurns(ctx, before)
+	}
+	if err == nil {
+		_, err = r.Talks.RemoveAlerts(ctx, before)
 	}
 	return errors.Join(err, left.err())
 }

@@ -82,13 +82,12 @@ func latestEpisode(ctx context.Context, q querier, a alert.Alert) (*alert.Episod
 // saveEpisode inserts an episode that has no number, and updates another one.
 func saveEpisode(ctx context.Context, tx *sql.Tx, e alert.Episode) (alert.Episode, error) {
 	fields := episodeFields(&e)[1:]
+	query, args := insertInto("alerts", fields)
 	if e.Number == 0 {
-		query, args := insertInto("alerts", fields)
 		return e, tx.QueryRowContext(ctx, query+" RETURNING id", args...).Scan(&e.Number)
 	}
-	//nolint:gosec // names of columns only
-	query := fmt.Sprintf("UPDATE alerts SET %s WHERE id = $%d", assignments(fields), len(fields)+1)
-	_, err := tx.ExecContext(ctx, query, append(values(fields), e.Number)...)
+	query = fmt.Sprintf("UPDATE alerts SET %s WHERE id = $%d", assignments(fields), len(fields)+1)
+	_, err := tx.ExecContext(ctx, query, append(args, e.Number)...)
 	return e, err
 }
 

@@ -115,6 +115,11 @@ func (c clocked) OldTalkSessions(ctx context.Context, before time.Time, after st
 	return c.Store.OldTalkSessions(ctx, c.ahead(before), after)
 }
 
+// RemoveAlerts implements reconcile.OldTalks.
+func (c clocked) RemoveAlerts(ctx context.Context, before time.Time) (int64, error) {
+	return c.Store.RemoveAlerts(ctx, c.ahead(before))
+}
+
 // RemoveTurns implements reconcile.OldTalks.
 func (c clocked) RemoveTurns(ctx context.Context, before time.Time) (int64, error) {
 	return c.Store.RemoveTurns(ctx, c.ahead(before))

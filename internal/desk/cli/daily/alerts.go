@@ -74,14 +74,13 @@ func writeAlerts(w io.Writer, clock console.Clock, width int, alerts []alert.Epi
 		_, _ = fmt.Fprintln(w, "No alerts.")
 		return
 	}
-	rows := [][]string{{
-		"NUMBER", "LAST", "TIMES", "ALERT", "STATUS", "SERVICE", "SOURCE", "OUTCOME", "CHAIN OR REASON",
-	}}
+	rows := [][]string{
+		{"NUMBER", "LAST", "TIMES", "ALERT", "STATUS", "SERVICE", "SOURCE", "OUTCOME", "CHAIN OR REASON"},
+	}
 	for _, e := range alerts {
 		rows = append(rows, []string{
 			strconv.FormatInt(e.Number, 10), clock.DateTime(e.LastAt), strconv.Itoa(e.Received),
-			console.Printable(e.Name, 40),
-			string(e.Status), cmp.Or(console.Printable(e.Service, 40), "-"), e.Source, string(e.Outcome),
+			console.Printable(e.Name, 40), string(e.Status), cmp.Or(console.Printable(e.Service, 40), "-"), e.Source, string(e.Outcome),
 			cmp.Or(console.PrintableID(e.ChainID), console.Printable(e.Reason, 200)),
 		})
 	}
@@ -183,7 +182,7 @@ func (a *app) testAlertCommand() *cobra.Command {
 func (a *app) payload(name string) ([]byte, error) {
 	from := a.Stdin
 	if name != "-" {
-		file, err := os.Open(name) //nolint:gosec // the person names it
+		file, err := os.Open(name) //nolint:gosec // the person names the file
 		if err != nil {
 			return nil, program.Misuse(err)
 		}

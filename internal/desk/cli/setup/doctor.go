@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,10 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/claude"
 	processes "github.com/claudeops/claudeops/internal/cell/process"
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
-	"github.com/claudeops/claudeops/internal/desk/sources"
-	webaccess "github.com/claudeops/claudeops/internal/desk/web/access"
 	"github.com/claudeops/claudeops/internal/escalation/calendar"
-	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/internal/plant/config"
 	"github.com/claudeops/claudeops/internal/plant/supervisor"
 	"github.com/claudeops/claudeops/internal/records/store"
@@ -174,35 +170,6 @@ func checkServices(settings config.Services) finding {
 		return passed(check, "none are described: CLAUDEOPS_SERVICES_FILE is not set")
 	}
 	return passed(check, fmt.Sprintf("%d described in %s", len(settings.Catalog.Services()), settings.File))
-}
-
-// checkAlerts reports whether the sources of alerts have what they need. A source without a token of its own is closed.
-func checkAlerts(cfg config.Config) finding {
-	const check = "alerts"
-	listed := cfg.Services.Alerts.Sources
-	if len(listed) == 0 {
-		return passed(check, "no source starts chains: the services file has no alerts.sources")
-	}
-	tokens, err := webaccess.OpenTokens(cfg.Web.TokensFile).List()
-	if err != nil {
-		return failed(check, err)
-	}
-	var closed []string
-	for _, source := range listed {
-		if _, err := sources.New(source, time.Now); err != nil {
-			return failed(check, err)
-		}
-		if !slices.ContainsFunc(tokens, func(token webaccess.Token) bool {
-			return token.Name == source.Name && token.Person().May(webaccess.Alert)
-		}) {
-			closed = append(closed, source.Name)
-		}
-	}
-	if len(closed) > 0 {
-		return noted(check, fmt.Sprintf("closed, because no token has the name: %s; make one with `claudeops web token "+
-			"create %s --role alert`", strings.Join(closed, ", "), closed[0]))
-	}
-	return passed(check, plaintext.Count(len(listed), "source")+" can start chains")
 }
 
 // checkEncryption reports whether chains are encrypted, and with which key.

@@ -65,8 +65,9 @@ func (s Source) Decode(header http.Header, body []byte) ([]alert.Alert, error) {
 		return nil, errors.New("it is not the JSON of a Grafana webhook: leave out a custom payload")
 	}
 	if sent.Version != version || sent.Alerts == nil {
-		return nil, fmt.Errorf("its version is %q, and only %q of Grafana's webhook is known: leave out a custom "+
-			"payload", plaintext.Cut(plaintext.Line(sent.Version), 20), version)
+		return nil, fmt.Errorf("its version is %q, and only %q of Grafana's webhook is known: leave out a "+
+			"custom payload",
+			plaintext.Cut(plaintext.Line(sent.Version), 20), version)
 	}
 	alerts := make([]alert.Alert, len(sent.Alerts))
 	for i, one := range sent.Alerts {

@@ -55,7 +55,8 @@ func (h *Hooks) receive(w http.ResponseWriter, r *http.Request) {
 	source := r.PathValue("source")
 	person, _ := access.PersonOf(r.Context())
 	if person.Name != source && !person.May(access.Operate) {
-		access.WriteProblem(w, http.StatusForbidden, errors.New("a token for alerts is for the hook of its own name only"))
+		access.WriteProblem(w, http.StatusForbidden,
+			errors.New("a token for alerts is for the hook of its own name only"))
 		return
 	}
 	body, err := io.ReadAll(r.Body)
