@@ -239,7 +239,8 @@ func ContinuationOf(o GateInput) (*Continuation, string) {
 	case last.Status == SessionTranscriptLost || last.Status == SessionResumeFailed:
 		return nil, fmt.Sprintf("%s could not load its conversation (%s)", last.Tier, InWords(last.Status))
 	case !last.Treatment().Continues:
-		return nil, fmt.Sprintf("%s would end in the same way in its conversation (%s)", last.Tier, InWords(last.Ending))
+		return nil, fmt.Sprintf("%s would end in the same way in its conversation (%s)", last.Tier,
+			InWords(last.Ending))
 	case last.ReportedSessionID == "":
 		return nil, fmt.Sprintf("%s did not come to have a conversation", last.Tier)
 	case o.Transcript == TranscriptGone:

@@ -307,8 +307,8 @@ func (g *Gate) doesOverride() string {
 func (g *Gate) doesAbort() string {
 	switch {
 	case g.Approved != "" && g.Commit != "" && g.Commit != g.Approved:
-		return fmt.Sprintf("the chain ends, and what was approved, up to %s, and %s stay on their branch without a push",
-			shortCommit(g.Approved), shortCommit(g.Commit))
+		return fmt.Sprintf("the chain ends, and what was approved, up to %s, and %s stay on their branch without a "+
+			"push", shortCommit(g.Approved), shortCommit(g.Commit))
 	case g.Approved != "":
 		return "the chain ends, and what was approved, up to " + shortCommit(g.Approved) +
 			", stays on its branch without a push"

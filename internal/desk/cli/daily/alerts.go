@@ -80,8 +80,8 @@ func writeAlerts(w io.Writer, clock console.Clock, width int, alerts []alert.Epi
 	for _, e := range alerts {
 		rows = append(rows, []string{
 			strconv.FormatInt(e.Number, 10), clock.DateTime(e.LastAt), strconv.Itoa(e.Received),
-			console.Printable(e.Name, 40), string(e.Status), cmp.Or(console.Printable(e.Service, 40), "-"), e.Source, string(e.Outcome),
-			cmp.Or(console.PrintableID(e.ChainID), console.Printable(e.Reason, 200)),
+			console.Printable(e.Name, 40), string(e.Status), cmp.Or(console.Printable(e.Service, 40), "-"),
+			e.Source, string(e.Outcome), cmp.Or(console.PrintableID(e.ChainID), console.Printable(e.Reason, 200)),
 		})
 	}
 	console.CutTable(w, rows, width)
@@ -152,8 +152,8 @@ func (a *app) testAlertCommand() *cobra.Command {
 		Use:   "test FILE",
 		Short: "Say what would become of a payload, and execute nothing",
 		Long: "Test reads a payload as a source sends it (- is stdin), and says which services its alerts are about " +
-			"and what would\nfollow. It records nothing, and checks no signature. Alerts that are known already would " +
-			"only be counted.",
+			"and what would\nfollow. It records nothing, and checks no signature. Alerts that are known already " +
+			"would only be counted.",
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body, err := a.payload(args[0])

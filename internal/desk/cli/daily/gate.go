@@ -33,8 +33,8 @@ func (a *app) gateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gate [CHAIN]",
 		Short: "List the chains that wait for a person, or answer one",
-		Long: "Gate lists the open gates, the most severe first. With the ID of a chain it shows that chain's gate and\n" +
-			"asks for an answer:\n\n" +
+		Long: "Gate lists the open gates, the most severe first. With the ID of a chain it shows that chain's gate " +
+			"and\nasks for an answer:\n\n" +
 			"  c  continue-session  the agent goes on and keeps what it knows, if the gate offers it\n" +
 			"  f  fix               the tier starts fresh, in a new session\n" +
 			"  l  look-again        you have fixed it: tier 1 looks, and the chain ends if all is well\n" +

@@ -28,9 +28,9 @@ func (a *app) showIncidentCommand() *cobra.Command {
 			"resolved_at, resolved_by (a chain or a person), resolved_reason, resolution (repaired, healed or " +
 			"closed),\nreturned (how often it came back), returns (the times at which it came back after a repair), " +
 			"cost_usd, acknowledged\n(actor, at, until, note), handler (the chain that takes care of it) and chains, " +
-			"each with chain_id,\nstatus (looking, repairing, waiting or ended), rule and reason, until (the end of the " +
-			"wait), outcome, at (of the status), max_tier (the\nhighest tier that it was allowed), tier, did, since and cost_usd. Empty fields " +
-			"are left out.",
+			"each with chain_id,\nstatus (looking, repairing, waiting or ended), rule and reason, until (the end of " +
+			"the wait), outcome, at (of the status), max_tier (the\nhighest tier that it was allowed), tier, did, " +
+			"since and cost_usd. Empty fields are left out.",
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.showIncident(cmd.Context(), args[0]) },
 	}
