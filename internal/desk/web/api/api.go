@@ -48,6 +48,7 @@ func (a *API) Register(router *access.Router) {
 	a.registerSessions(routes)
 	a.registerGates(routes)
 	a.registerIncidents(routes)
+	a.registerAlerts(routes)
 	a.registerConversations(routes)
 	a.registerMemories(routes)
 	a.registerServices(routes)
