@@ -207,6 +207,8 @@ const (
 	// alertTick is the longest time between two runs of Dispatch. A host can have planned what it cannot start any
 	// more, and chains end.
 	alertTick = 10 * time.Second
+	// alertPause is the least time between two runs, because the clock of the records can be behind this host's.
+	alertPause = 20 * time.Millisecond
 	// alertRetry is the time after a run that failed.
 	alertRetry = 2 * time.Second
 )
@@ -216,7 +218,7 @@ func (a Alerts) Run(ctx context.Context, woken <-chan struct{}) {
 	complaint := ""
 	for ctx.Err() == nil {
 		next, err := a.Dispatch(ctx)
-		pause := max(0, min(time.Until(next), alertTick))
+		pause := max(alertPause, min(time.Until(next), alertTick))
 		if next.IsZero() {
 			pause = alertTick
 		}
