@@ -331,10 +331,10 @@ func TestRunTierSpendsItsBudgetOnce(t *testing.T) {
 			3, 0, attempt(1), []float64{0.5, 0.5}, true, []float64{2, 1.5}, escalation.SessionCompleted, "",
 		},
 		"nothing for another attempt": {
-			3, 0, attempt(3), nil, false, nil, escalation.SessionBudgetExhausted, "what the session may spend is spent ($3.00)",
+			3, 0, attempt(3), nil, false, nil, escalation.SessionBudgetExhausted, "what the session may spend is spent (about $3.00)",
 		},
 		"more than all is spent": {
-			0, 1, attempt(1.5), nil, false, nil, escalation.SessionBudgetExhausted, "what the session may spend is spent ($1.50)",
+			0, 1, attempt(1.5), nil, false, nil, escalation.SessionBudgetExhausted, "what the session may spend is spent (about $1.50)",
 		},
 		"nothing for the repair turn": {
 			1, 0, nil,
