@@ -15,7 +15,7 @@ PROGRAMS     := worker claudeops
 MAIN_worker    := ./worker
 MAIN_claudeops := ./starter
 # The maximum size of the worker. A binary with a linked Temporal server is far larger.
-WORKER_MAX_MB ?= 60
+WORKER_MAX_MB ?= 61
 
 # These tags of other modules omit packages that nothing here uses, a fifth of what a build compiles: disable_grpc_modules of Google's
 # storage library omits its gRPC transport, release of Temporal's auto-scaled-workers omits the client of Kubernetes. All targets build

@@ -281,6 +281,7 @@ func TestIssueTakesTheChainsInputAlong(t *testing.T) {
 	given, got := reflect.ValueOf(input), reflect.ValueOf(s.inputs[0])
 	ofItsOwn := []string{
 		"Trigger", "StartTier", "Services", "ResumeFrom", "Issue", "Incidents", "Ask", // specific to the issue
+		"Alert",     // the observer has it in its conversation, which is forked
 		"BudgetUSD", // its share of the budget
 		"Force",     // applies to the first tier only
 		"DryRun",    // a dry run does not split

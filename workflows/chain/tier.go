@@ -413,9 +413,12 @@ func repaired(guidance string) string {
 
 // checkHealed returns the work that follows s after other chains have found all incidents healed. The parameter last is
 // the latest session, if that session belongs to s; nil if not. A look that failed has found nothing that a recheck
-// could check, so the chain looks anew.
+// could check, and no recheck goes on in a conversation that cannot be used: the chain looks anew.
 func (c *chainRun) checkHealed(s work, last *escalation.Session) work {
-	if c.Incidents.OnlyFailedLooks() {
+	if last != nil && last.Verdict == nil && !last.Treatment().Continues {
+		last = nil
+	}
+	if c.Incidents.OnlyFailedLooks() || last == nil && s.Parent == nil {
 		return s.lookAnew()
 	}
 	return s.checkHealed(last)

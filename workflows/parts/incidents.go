@@ -170,7 +170,8 @@ func (n *Incidents) update(brief escalation.IncidentBrief) {
 func chainIncident(incident escalation.Incident, handler string) escalation.ChainIncident {
 	return escalation.ChainIncident{
 		ID: incident.ID, Services: incident.Services, Kind: incident.Kind, Summary: Clip(incident.Summary),
-		Severity: incident.Severity, Since: incident.OpenedAt, Handler: handler, Resolved: !incident.ResolvedAt.IsZero(),
+		Severity: incident.Severity, Since: incident.OpenedAt, Handler: handler,
+		Resolved: !incident.ResolvedAt.IsZero(),
 	}
 }
 

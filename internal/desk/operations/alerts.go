@@ -342,9 +342,10 @@ func inputFor(chain store.AlertChain) workflows.ChainInput {
 }
 
 const (
-	// maxQuoted limits the alerts that a look gets, and maxQuotedText the text of each, in characters.
+	// maxQuoted limits the alerts that a look gets, and maxQuotedText the text of each, in characters. As JSON, where a
+	// character can have six bytes, all of them fit into an input (see parts.MaxPromptBytes).
 	maxQuoted     = 20
-	maxQuotedText = 1_000
+	maxQuotedText = 800
 )
 
 // describeAlerts describes alerts for a look, in a few lines each.

@@ -10,8 +10,8 @@ import (
 // LocalProcess is the process of a `claudeops up`.
 type LocalProcess struct {
 	PID int `json:"pid,omitempty"`
-	// Namespace identifies what the number counts in: containers have numbers of their own. It is empty where the system
-	// has no such namespaces.
+	// Namespace identifies what the number counts in: containers have numbers of their own. It is empty where the
+	// system has no such namespaces.
 	Namespace string `json:"namespace,omitempty"`
 	// Unit reports that systemd has started the process, and starts it again if it ends.
 	Unit bool `json:"unit,omitempty"`

@@ -482,6 +482,24 @@ func (c scheduleClient) List(context.Context, client.ScheduleListOptions) (clien
 	return &scheduleIterator{left: c.schedules.list}, nil
 }
 
+// GetHandle implements client.ScheduleClient.
+func (c scheduleClient) GetHandle(_ context.Context, id string) client.ScheduleHandle {
+	return scheduleHandle{one: c.schedules.list[slices.IndexFunc(c.schedules.list, func(s *schedule) bool { return s.id == id })]}
+}
+
+type scheduleHandle struct {
+	client.ScheduleHandle
+
+	one *schedule
+}
+
+// Describe implements client.ScheduleHandle.
+func (h scheduleHandle) Describe(context.Context) (*client.ScheduleDescription, error) {
+	input, err := converter.GetDefaultDataConverter().ToPayload(h.one.input)
+	action := &client.ScheduleWorkflowAction{Workflow: workflows.CycleWorkflow, Args: []any{input}}
+	return &client.ScheduleDescription{Schedule: client.Schedule{Action: action}}, err
+}
+
 type scheduleIterator struct{ left []*schedule }
 
 // HasNext implements client.ScheduleListIterator.
