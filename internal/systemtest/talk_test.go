@@ -153,6 +153,9 @@ func TestConversation(t *testing.T) {
 	require.Equal(t, "three", third.Reply, third.Failure)
 
 	records := s.records()
+	require.Eventually(t, func() bool {
+		return !slices.ContainsFunc(c.sessionsOf(records), func(s escalation.Session) bool { return s.EndedAt.IsZero() })
+	}, testTimeout, 10*time.Millisecond, "a turn has its answer before its session's end is recorded")
 	sessions := c.sessionsOf(records)
 	require.Len(t, sessions, 3)
 	for _, session := range sessions {
@@ -160,7 +163,6 @@ func TestConversation(t *testing.T) {
 		require.Equal(t, escalation.TriggerTalk, session.Trigger)
 		require.Equal(t, escalation.TierObserve, session.Tier)
 		require.Equal(t, "sonnet", session.Model)
-		require.False(t, session.EndedAt.IsZero())
 		require.Positive(t, session.CostUSD)
 	}
 	require.Equal(t, sessions[0].ID, sessions[2].ParentID, "the turn that failed left no mark")

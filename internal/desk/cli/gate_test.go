@@ -118,7 +118,7 @@ func TestGateWithoutATerminal(t *testing.T) {
 			program.ExitUsage, "chain chain-two: gate-1 does not offer to continue: the session was itself a continuation, and it failed",
 			[]string{"chain-two", "--action", "continue-session"},
 		},
-		{program.ExitFailure, "chain nobody: no such chain", []string{"nobody", "--action", "f"}},
+		{program.ExitFailure, "chain nobody: no such chain; `claudeops chains` lists them", []string{"nobody", "--action", "f"}},
 	}
 	for _, tt := range refusals {
 		got := starter(t, s.environ, append([]string{"gate"}, tt.args...)...)

@@ -157,7 +157,7 @@ func TestRefusedCases(t *testing.T) {
 				require.Contains(t, printed, "It waits: ")
 				require.Empty(t, r.chain(t, "second", waits).Sessions)
 				_, printed = r.run(t, "talk", "limited", "--message", "how is it?")
-				require.Contains(t, printed, "no session starts before its end at "+first.Wait.Until.UTC().Format(time.RFC3339))
+				require.Contains(t, printed, "no session starts before its end at "+first.Wait.Until.UTC().Format("Jan 2, 15:04 UTC"))
 				require.Len(t, r.api.Requests(), calls, "nobody asks before the end of the limit")
 			},
 		},
