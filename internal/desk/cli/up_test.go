@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
@@ -91,6 +92,7 @@ func TestUpOnATerminal(t *testing.T) {
 	screen, err := pty.Start(command)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = command.Process.Kill(); _ = screen.Close() })
+	defer time.AfterFunc(2*time.Minute, func() { _ = command.Process.Kill() }).Stop() // then nothing more is shown
 	var shown strings.Builder
 	lines := bufio.NewScanner(screen)
 	until := func(pattern string) string {
@@ -108,7 +110,7 @@ func TestUpOnATerminal(t *testing.T) {
 	until("Ctrl-C or")
 	ran := starter(t, append(environ, "TEMPORAL_ADDRESS="+address), "run", "--wait", "--id", "look")
 	require.Equal(t, program.ExitOK, ran.Code, ran.Stderr)
-	until(`UTC  chain look ended healthy after 1 session for`)
+	until(`UTC  chain look ended after 1 session for \S+: healthy`)
 	require.NotContains(t, shown.String(), "level=INFO")
 	kept, err := os.ReadFile(log)
 	require.NoError(t, err)
