@@ -175,7 +175,7 @@ lean: | $(REPORT) ## Check that the worker is small and links no Temporal server
 ##@ Tests
 
 # Packages whose tests link the Temporal server, and the commands. Compiling them again, for the race detector, would take minutes.
-SERVED := ./internal/systemtest ./internal/desk/cli/... ./internal/plant/embedded ./worker ./starter
+SERVED := ./internal/systemtest ./internal/desk/cli/... ./internal/desk/web/hooks ./internal/plant/embedded ./worker ./starter
 # Packages whose tests start agents or the real CLI.
 AGENTS := ./internal/claudesim ./internal/cell/claude ./internal/cell ./internal/cell/shell ./internal/cell/process ./internal/cell/guard ./internal/records/transcripts
 # Packages that start no goroutine, with long tests. The race detector would only slow them down.
