@@ -20,7 +20,8 @@ type FileRules struct {
 func systemDirs() []string {
 	return []string{
 		"/usr", "/lib", "/lib64", "/bin", "/sbin", "/snap", "/etc/ssl/certs", "/etc/ssl/cert.pem",
-		"/etc/ssl/ca-bundle.pem", "/etc/pki/tls/certs", "/etc/pki/tls/cacert.pem", "/etc/pki/ca-trust",
+		"/etc/ssl/ca-bundle.pem", "/etc/pki/tls/certs", "/etc/pki/tls/cert.pem", "/etc/pki/tls/cacert.pem",
+		"/etc/pki/ca-trust",
 	}
 }
 
