@@ -3,6 +3,7 @@ package systemtest
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,11 @@ func TestTeamRestoresABackup(t *testing.T) {
 	first := startSite(t, temporalServer, here.environ(t, "CLAUDEOPS_DATABASE_URL="+lost, "CLAUDEOPS_GATE_TIMEOUT=72h"))
 	run := first.start(nil)
 	first.awaitGate(run.GetID(), "gate-1")
+	records := first.records()
+	require.Eventually(t, func() bool { // the backup has the gate's opening, too
+		events, err := records.Events(t.Context(), run.GetID())
+		return err == nil && slices.ContainsFunc(events, func(e escalation.Event) bool { return e.Kind == escalation.EventGateOpened })
+	}, testTimeout, 10*time.Millisecond)
 	page := func(heading, database, archive string) {
 		simtest.RunSection(t, "backup.md", heading, backup, []string{
 			"PATH=" + tools + string(filepath.ListSeparator) + os.Getenv("PATH"), "BACKUP=" + backup,
