@@ -62,19 +62,12 @@ func (c *chainRun) after(
 	case escalation.DecisionSplit:
 		return nil, c.split(ctx, session)
 	case escalation.DecisionGate:
-		if decision.Tier != 0 && startsAnother(ctx, decision) { // a person decides on a tier that has not run
+		if decision.Tier != 0 { // a person decides on a tier that has not run
 			s = pending{escalate(session, decision.Tier, nil), true}
 		}
 		return gateOpening{s, decision}, nil
 	}
 	return nil, nil
-}
-
-// startsAnother reports whether the answer fix starts the tier of the decision. Chains that met the highest tier before
-// this was so repeat their tier.
-func startsAnother(ctx workflow.Context, decision escalation.Decision) bool {
-	return decision.Rule != escalation.RuleMaxTier ||
-		workflow.GetVersion(ctx, "raise-max-tier", workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
 
 // refused returns the step that follows s after its admission was refused.

@@ -361,6 +361,7 @@ func describeAlerts(episodes []alert.Episode) string {
 	return text.String()
 }
 
+// describeAlert describes one alert: its name, state and severity in the first line, its labels and annotations below.
 func describeAlert(e alert.Episode) string {
 	lines := []string{fmt.Sprintf("%s: %s since %s", e.Name, e.Status, e.StartsAt.Format(time.RFC3339))}
 	if e.Severity != "" {

@@ -27,10 +27,9 @@ type turn struct {
 	state atomic.Uint64
 	// late counts the threads that judge a call without receiving others.
 	late atomic.Int32
-	// timer is a timerfd. It was set by a call at the time set.
+	// timer is a timerfd.
 	timer      *os.File
 	descriptor uintptr // of timer
-	set        time.Time
 }
 
 // answerFirst answers calls on the first thread.
@@ -50,17 +49,18 @@ func (a *answerer) answerFirst() {
 
 // receive receives and judges calls, until the tree has ended or the standby receives them.
 func (a *answerer) receive() {
+	var set time.Time // when a call has set the timer
 	for {
 		asked, received := a.next()
 		if !received {
 			return
 		}
-		if now := time.Now(); now.Sub(a.turn.set) > period/2 {
-			a.turn.set = now
-			a.turn.setTimer()
-		}
 		judging := a.turn.state.Load() + 3 //nolint:mnd // one more call, which is judged
 		a.turn.state.Store(judging)
+		if now := time.Now(); now.Sub(set) > period/2 { // the standby looks when the state is there
+			set = now
+			a.turn.setTimer()
+		}
 		a.judge(asked)
 		if !a.turn.state.CompareAndSwap(judging, judging-1) { // the standby receives calls
 			a.turn.late.Add(-1)
