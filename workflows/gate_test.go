@@ -584,6 +584,32 @@ func TestFailedContinuationIsNotOfferedAgain(t *testing.T) {
 	}
 }
 
+// TestNoLookGoesOnInALostConversation has a person ask for another look at a gate after a session whose conversation
+// cannot be used: the look goes on in the conversation before it, or begins anew.
+func TestNoLookGoesOnInALostConversation(t *testing.T) {
+	t.Parallel()
+	for _, status := range []escalation.SessionStatus{escalation.SessionResumeFailed, escalation.SessionTranscriptLost} {
+		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
+			w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), ends(escalation.SessionTimedOut), ends(status),
+				concludes(escalation.VerdictHealthy, 0.03))
+			w.answerAfter(time.Hour, said(escalation.GateContinue, ""))
+			w.answerAfter(2*time.Hour, saidAt("gate-2", escalation.GateRecheck, ""))
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.Len(t, result.Sessions, 4)
+			require.Equal(t, result.Sessions[0].ID, result.Sessions[3].ParentID)
+
+			first := newGatedWorld(t, ends(status), concludes(escalation.VerdictHealthy, 0.03))
+			first.answerAfter(time.Hour, said(escalation.GateRecheck, ""))
+			result, err = first.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.Len(t, result.Sessions, 2)
+			require.Equal(t, escalation.ContinuityFresh, result.Sessions[1].Continuity)
+		})
+	}
+}
+
 // TestContinuationThatAsksAgainCanBeContinued checks that a second continuation resumes the latest conversation.
 func TestContinuationThatAsksAgainCanBeContinued(t *testing.T) {
 	t.Parallel()
