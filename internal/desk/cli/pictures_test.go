@@ -139,7 +139,7 @@ func drawIncident(t *testing.T) {
 	chain := startChain(t, environ, "jellyfin")
 	awaitChain(t, environ, chain, "Outcome: resolved")
 	require.Equal(t, http.StatusOK, broken.Status(t), "the service really runs again")
-	shown := photograph(t, environ, 112, pictureRows, "chain", chain, "--calls")
+	shown := photograph(t, environ, 128, pictureRows, "chain", chain, "--calls")
 	shown.ended(t)
 	shown.draw(t, "incident", screenshot.Caption{
 		Title: "A repair by the real claude CLI",
